@@ -1,0 +1,223 @@
+"""Schemes: how a branch z encodes the target, given the point u that another branch has learned.
+
+GTS adds one branch z to a model. A scheme says what z is trained towards (`encode`), how a prediction is read
+back (`decode`) and what an error of z costs (`cost`). A `Slope` is the family that keeps the mean: z learns y·κ(u)
+and ŷ = z / κ(u), so E[z] = E[y]·κ whatever u is.
+"""
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from transun.losses import squared
+from transun.transforms import Transform
+
+__all__ = [
+    "Additive",
+    "InverseRatio",
+    "Magnitude",
+    "PowerVariance",
+    "ReciprocalPoint",
+    "ReciprocalTarget",
+    "Scheme",
+    "Slope",
+]
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """What the bias branch z means, given the point u (B,) in the space of `transform`.
+
+    Law: `decode(encode(y, u, transform), u, transform) == y`. Both sides get the same u, so any clamp inside them is
+    applied twice or not at all (errata E3 of the paper's listing, where it was applied once).
+    """
+
+    def encode(self, y: Tensor, u: Tensor, transform: Transform) -> Tensor:
+        """The target of the branch, (B,)."""
+        raise NotImplementedError
+
+    def decode(self, z: Tensor, u: Tensor, transform: Transform) -> Tensor:
+        """The prediction that the branch's output z stands for, (B,)."""
+        raise NotImplementedError
+
+    def cost(self, z: Tensor, y: Tensor, u: Tensor, transform: Transform) -> Tensor:
+        """Per-sample cost of z, (B,): its squared distance to the encoded target."""
+        return squared(z, self.encode(y, u, transform))
+
+    def start(self, y: Tensor, u: Tensor, transform: Transform) -> Tensor:
+        """The constant z of least mean cost over the training targets; a scalar."""
+        return self.encode(y, u, transform).mean()
+
+
+@dataclass(frozen=True)
+class Slope(Scheme):
+    """z ≈ y·κ(u) and ŷ = z / κ(u) for a slope κ > 0. Subclasses write only κ.
+
+    The cost (z - κy)² equals κ²·(ŷ - y)²: weighted least squares on y itself. So κ acts as 1/sd(y|x), and the
+    best slope is the one that makes y·κ equally noisy everywhere.
+    """
+
+    def kappa(self, u: Tensor, transform: Transform) -> Tensor:
+        """The slope at the point u, positive and finite, (B,)."""
+        raise NotImplementedError
+
+    def encode(self, y: Tensor, u: Tensor, transform: Transform) -> Tensor:
+        """y·κ(u)."""
+        return y * self.kappa(u, transform)
+
+    def decode(self, z: Tensor, u: Tensor, transform: Transform) -> Tensor:
+        """Z / κ(u)."""
+        return z / self.kappa(u, transform)
+
+
+@dataclass(frozen=True)
+class PowerVariance(Slope):
+    """κ = (|T⁻¹(u)| + eps)^(-power/2): right when the variance of y grows like its mean to this power.
+
+    From plain least squares (0) through Poisson-like (1) to Gamma-like (2). A smaller power amplifies less where
+    |T⁻¹(u)| is large; a larger one keeps the branch on one scale when the noise is proportional to the amount.
+
+    Args:
+        power: the variance power p, 0 to 2.
+        eps: keeps κ finite at zero, in units of the target.
+
+    >>> import torch; from transun.transforms import Identity
+    >>> PowerVariance(1.0, eps=1.0).kappa(torch.tensor([3.0]), Identity()).tolist()
+    [0.5]
+
+    """
+
+    power: float = 1.0
+    eps: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.power <= 2.0:
+            raise ValueError(f"PowerVariance needs 0 <= power <= 2, got {self.power}")
+        _require_eps(self, self.eps)
+
+    def kappa(self, u: Tensor, transform: Transform) -> Tensor:
+        """(|T⁻¹(u)| + eps)^(-power/2)."""
+        return (transform.inverse(u).abs() + self.eps) ** (-0.5 * self.power)
+
+
+@dataclass(frozen=True)
+class ReciprocalTarget(Slope):
+    """κ = 1 / (|T⁻¹(u)| + eps), the slope of TranSUN: z is the ratio of the target to its transformed estimate.
+
+    Args:
+        eps: in units of the target; the paper uses 1. Small values let z explode where T⁻¹(u) is near zero,
+            large ones turn the method into plain MSE.
+
+    >>> import torch; from transun.transforms import Log1p
+    >>> ReciprocalTarget().kappa(torch.tensor([3.0]).log(), Log1p()).tolist()  # T⁻¹(ln 3) = 2
+    [0.333...]
+
+    """
+
+    eps: float = 1.0
+
+    def __post_init__(self) -> None:
+        _require_eps(self, self.eps)
+
+    def kappa(self, u: Tensor, transform: Transform) -> Tensor:
+        """1 / (|T⁻¹(u)| + eps)."""
+        return (transform.inverse(u).abs() + self.eps).reciprocal()
+
+
+@dataclass(frozen=True)
+class ReciprocalPoint(Slope):
+    """κ = 1 / (|u| + eps): the slope in transformed space, gentler than `ReciprocalTarget` under a logarithm.
+
+    >>> import torch; from transun.transforms import Log1p
+    >>> ReciprocalPoint().kappa(torch.tensor([3.0]), Log1p()).tolist()
+    [0.25]
+    """
+
+    eps: float = 1.0
+
+    def __post_init__(self) -> None:
+        _require_eps(self, self.eps)
+
+    def kappa(self, u: Tensor, transform: Transform) -> Tensor:
+        """1 / (|u| + eps)."""
+        return (_within(u, transform).abs() + self.eps).reciprocal()
+
+
+@dataclass(frozen=True)
+class Magnitude(Slope):
+    """κ = max(|u|, eps): a slope that grows with the point. In the paper to show that any positive κ works.
+
+    `eps` replaces κ(0) = 0, which the paper's |u| allows and its theorem does not.
+
+    >>> import torch; from transun.transforms import Log1p
+    >>> Magnitude(eps=0.1).kappa(torch.tensor([0.0, 3.0]), Log1p(lower=-0.9)).tolist()
+    [0.1..., 3.0]
+    """
+
+    eps: float = 1e-2
+
+    def __post_init__(self) -> None:
+        _require_eps(self, self.eps)
+
+    def kappa(self, u: Tensor, transform: Transform) -> Tensor:
+        """max(|u|, eps)."""
+        return _within(u, transform).abs().clamp(min=self.eps)
+
+
+@dataclass(frozen=True)
+class Additive(Scheme):
+    """S0 of the paper: z ≈ y - T⁻¹(u), ŷ = T⁻¹(u) + z. Unbiased, but z keeps the whole tail of y.
+
+    >>> import torch; from transun.transforms import Identity
+    >>> Additive().decode(torch.tensor([2.0]), torch.tensor([5.0]), Identity()).tolist()
+    [7.0]
+    """
+
+    def encode(self, y: Tensor, u: Tensor, transform: Transform) -> Tensor:
+        """Y - T⁻¹(u)."""
+        return y - transform.inverse(u)
+
+    def decode(self, z: Tensor, u: Tensor, transform: Transform) -> Tensor:
+        """T⁻¹(u) + z."""
+        return transform.inverse(u) + z
+
+
+@dataclass(frozen=True)
+class InverseRatio(Scheme):
+    """S1 of the paper: z ≈ (|T⁻¹(u)| + eps) / (y + eps), ŷ = (|T⁻¹(u)| + eps) / z - eps. Biased by design.
+
+    It learns the harmonic mean of y + eps, which is too low: an explicit bias branch alone does not debias.
+    Kept as the paper's counter-example.
+
+    Args:
+        eps: keeps zeros finite; the paper's form is the limit 0 and needs y > 0.
+
+    >>> import torch; from transun.transforms import Identity
+    >>> scheme, y, u = InverseRatio(), torch.tensor([3.0]), torch.tensor([7.0])
+    >>> scheme.encode(y, u, Identity()).tolist(), scheme.decode(torch.tensor([2.0]), u, Identity()).tolist()
+    ([2.0], [3.0])
+
+    """
+
+    eps: float = 1.0
+
+    def __post_init__(self) -> None:
+        _require_eps(self, self.eps)
+
+    def encode(self, y: Tensor, u: Tensor, transform: Transform) -> Tensor:
+        """(|T⁻¹(u)| + eps) / (y + eps)."""
+        return (transform.inverse(u).abs() + self.eps) / (y + self.eps)
+
+    def decode(self, z: Tensor, u: Tensor, transform: Transform) -> Tensor:
+        """(|T⁻¹(u)| + eps) / z - eps, with z kept away from zero, where the ratio would explode."""
+        return (transform.inverse(u).abs() + self.eps) / z.clamp(min=1e-6) - self.eps
+
+
+def _within(u: Tensor, transform: Transform) -> Tensor:
+    """The point, clamped to the range of T: the slope then changes no further once the prediction saturates."""
+    return u.clamp(*transform.range)
+
+
+def _require_eps(owner: object, eps: float) -> None:
+    if not eps > 0.0:
+        raise ValueError(f"{type(owner).__name__} needs eps > 0, got {eps}")

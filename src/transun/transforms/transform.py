@@ -1,0 +1,97 @@
+"""The concept of a transform: T with the range of credible targets and one clamped inverse.
+
+A skewed target is easier to learn as T(y). Every transform knows the targets it believes in, `[lower, upper]`,
+and its inverse never leaves that range. The clamp lives here and nowhere else: training and prediction both
+call `inverse`, so the slope κ that trains the bias branch is the slope that divides it at prediction.
+"""
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Self
+
+import torch
+from torch import Tensor
+
+# exp(80) = 5.5e34 is still a comfortable float32; nothing credible lies beyond.
+LARGEST = math.exp(80.0)
+# A bounded transform is followed up to this distance from its asymptote; float32 loses the rest.
+RESOLUTION = 1e-6
+# How far beyond the largest training target a prediction stays credible.
+_HEADROOM = 10.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Transform:
+    """A strictly increasing map T of targets in `[lower, upper]`; `inverse` is T⁻¹, clamped to that range.
+
+    Subclasses write `__call__` for T and `_invert` for T⁻¹. An infinite `upper` means "not known yet":
+    `prepare` replaces it by ten times the largest training target, so that one wild output of a network
+    cannot become a wild prediction.
+
+    Args:
+        lower: smallest credible target. Smaller ones are refused by `check`.
+        upper: largest credible target; predictions saturate there.
+
+    """
+
+    lower: float = -math.inf
+    upper: float = math.inf
+
+    domain: ClassVar[float] = -math.inf  # T is defined and increasing from here on
+    floor: ClassVar[float] = 0.0  # an unknown upper bound is never learned below this
+
+    def __post_init__(self) -> None:
+        if not self.domain <= self.lower < self.upper:
+            raise ValueError(
+                f"{type(self).__name__} needs {self.domain:g} <= lower < upper, "
+                f"got lower={self.lower:g}, upper={self.upper:g}"
+            )
+        # Plain numbers, computed once, so that exported graphs hold constants.
+        bounds = (max(self.lower, -self.limit), min(self.upper, self.limit))
+        object.__setattr__(self, "bounds", bounds)
+        object.__setattr__(self, "range", tuple(self(torch.tensor(bounds, dtype=torch.float64)).tolist()))
+
+    bounds: tuple[float, float] = field(init=False, repr=False, compare=False)
+    """The credible targets, cut to what the transform can represent in float32."""
+
+    range: tuple[float, float] = field(init=False, repr=False, compare=False)
+    """T(bounds): the interval in which points are meaningful."""
+
+    @property
+    def limit(self) -> float:
+        """The largest target that T can represent and return in float32."""
+        return LARGEST
+
+    def __call__(self, y: Tensor) -> Tensor:
+        """T(y), elementwise."""
+        raise NotImplementedError
+
+    def _invert(self, u: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    def inverse(self, u: Tensor) -> Tensor:
+        """T⁻¹(u), finite and inside `[lower, upper]` for every u that is not NaN."""
+        return self._invert(u.clamp(*self.range)).clamp(*self.bounds)
+
+    def check(self, y: Tensor) -> None:
+        """Raise a `ValueError` that names the first target outside `[lower, upper]` and what to do about it."""
+        for wrong, side, bound, remedy in (
+            (y < self.lower, "below", self.lower, "use Asinh() or Identity() for signed targets"),
+            (y > self.upper, "above", self.upper, "raise `upper`, or leave it out to learn it from the data"),
+        ):
+            if wrong.any():
+                row = int(wrong.nonzero()[0])
+                raise ValueError(f"target {y[row].item():g} in row {row} is {side} {bound:g} of {self!r}; {remedy}")
+
+    def prepare(self, y: Tensor) -> Self:
+        """The same transform with its unknown constants learned from the training targets."""
+        self.check(y)
+        if math.isfinite(self.upper):
+            return self
+        return replace(self, upper=min(max(_HEADROOM * float(y.abs().max()), self.floor), LARGEST))
+
+
+def require_positive(owner: object, name: str, value: float) -> None:
+    """Raise a `ValueError` that names the owner and the parameter unless 0 < value < ∞."""
+    if not 0.0 < value < math.inf:
+        raise ValueError(f"{type(owner).__name__} needs a finite {name} > 0, got {value}")
