@@ -1,0 +1,83 @@
+"""Generalized TranSUN: any head plus one branch that learns its bias under stop-gradient."""
+
+from torch import Tensor
+
+from transun.heads.head import Branch, Head, Raw, Scores, Wrapper
+from transun.heads.point import PointHead
+from transun.schemes import ReciprocalTarget, Scheme
+from transun.transforms import Identity, Log1p, Power, Transform
+
+
+class GTS(Wrapper):
+    """A head made unbiased: z learns y·κ(u) beside `inner`, and ŷ = z / κ(u) estimates E[y|x].
+
+    The point u of the inner head is detached in the cost (z - y·sg[κ(u)])², so the bias branch never pulls on the
+    inner one, and at the optimum z(x) = E[y|x]·κ(u(x)) whatever u is. What κ decides is how hard z is to learn:
+    y·κ should have about the same spread everywhere.
+
+    Args:
+        inner: the head to debias, trained exactly as without the wrapper.
+        scheme: how z encodes the target: a `Slope` keeps the mean; see `transun.schemes`.
+        shared: leading stages of the network that the new branch shares with the first one. 0 doubles the network and
+            keeps the two losses apart; sharing the embedding costs a few per cent and couples them through it.
+
+    >>> head = GTS(PointHead(Log1p()))
+    >>> raw = (torch.tensor([[3.0]]).log(), torch.tensor([[1.5]]))  # T⁻¹(f) = 2, κ = 1/3, z = 1.5
+    >>> round(head(raw).item(), 4)
+    4.5
+    >>> round(head.loss(raw, torch.tensor([6.0]))["bias"].item(), 4)  # (1.5 - 6/3)²
+    0.25
+
+    """
+
+    def __init__(self, inner: Head, scheme: Scheme = ReciprocalTarget(), shared: int = 0) -> None:
+        super().__init__(inner)
+        self.scheme, self.shared = scheme, shared
+        self.branches = (*inner.branches, Branch(shared=shared))
+        # z / κ is already in units of the target; what remains is the credible range of the inner head.
+        self.transform = Identity(lower=inner.transform.lower, upper=inner.transform.upper)
+
+    def loss(self, raw: Raw, y: Tensor) -> dict[str, Tensor]:
+        *host, z = raw
+        u = self.inner.point(tuple(host)).detach()
+        terms = {f"inner.{name}": term for name, term in self.inner.loss(tuple(host), y).items()}
+        return terms | {"bias": self.scheme.cost(z.squeeze(-1), y, u, self.inner.transform)}
+
+    def point(self, raw: Raw) -> Tensor:
+        *host, z = raw
+        return self.scheme.decode(z.squeeze(-1), self.inner.point(tuple(host)), self.inner.transform)
+
+    def base(self, raw: Raw) -> Tensor:
+        return self.inner.base(raw[:-1])
+
+    def scores(self, raw: Raw, y: Tensor) -> Scores:
+        *host, z = raw
+        u = self.inner.point(tuple(host)).detach()
+        inner = {f"inner.{name}": pair for name, pair in self.inner.scores(tuple(host), y).items()}
+        return inner | {"bias": (z.squeeze(-1), self.scheme.encode(y, u, self.inner.transform))}
+
+    def start(self, y: Tensor) -> Raw:
+        host = self.inner.start(y)
+        u = self.inner.point(tuple(value.unsqueeze(0) for value in host)).expand_as(y)
+        return (*host, self.scheme.start(y, u, self.inner.transform).reshape(1))
+
+
+def TranSUN(  # noqa: N802 - a method keeps the name of its paper
+    transform: Transform = Log1p(), scheme: Scheme = ReciprocalTarget(), shared: int = 0
+) -> GTS:
+    """The paper's method: `GTS` around least squares on T(y), with κ = 1 / (|T⁻¹(f)| + ε).
+
+    >>> len(TranSUN().branches)  # f and z
+    2
+    """
+    return GTS(PointHead(transform), scheme, shared)
+
+
+def LogSUN(scheme: Scheme = ReciprocalTarget(), shared: int = 0) -> GTS:  # noqa: N802
+    """TranSUN with T(y) = ln(1 + y), the paper's recommended instance."""
+    return TranSUN(Log1p(), scheme, shared)
+
+
+def SqrtSUN(scheme: Scheme = ReciprocalTarget(), shared: int = 0) -> GTS:  # noqa: N802
+    """TranSUN with T(y) = √y, gentler than the logarithm on targets near zero."""
+    return TranSUN(Power(0.5), scheme, shared)

@@ -1,0 +1,136 @@
+"""The concept of a head: which raw outputs a method needs, what they cost and what they mean."""
+
+import inspect
+from dataclasses import dataclass
+from typing import Any, Self
+
+import torch
+from torch import Tensor, nn
+
+from transun.transforms import Identity, Transform
+
+Raw = tuple[Tensor, ...]
+"""What a network supplies: one (B, width) tensor per branch of the head."""
+
+Scores = dict[str, tuple[Tensor, Tensor]]
+"""Named pairs of a score (B,) and the label (B,) that it should be ordered like."""
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A group of raw outputs that a network computes with one stack of layers.
+
+    Args:
+        width: raw outputs in this branch.
+        shared: leading stages reused from the first branch. More sharing costs less and couples the branches:
+            their losses then pull on the same weights.
+
+    """
+
+    width: int = 1
+    shared: int = 0
+
+
+class Head(nn.Module):
+    """A regression method: raw outputs in `branches`, per-sample `loss`, and a prediction.
+
+    The prediction is `transform.inverse(point(raw))`. A subclass declares `branches` and writes `point` and `loss`;
+    `prepare` and `start` where it learns constants from the training targets. A head may keep buffers and has no
+    parameters: those belong to the network. A head that wraps a head is a head.
+
+    Every constructor argument is stored under its own name, so that a head can be printed, rebuilt and compared.
+    """
+
+    branches: tuple[Branch, ...] = (Branch(),)
+    transform: Transform = Identity()
+
+    def loss(self, raw: Raw, y: Tensor) -> dict[str, Tensor]:
+        """Named per-sample terms, each (B,). The training loss is the sum of their (weighted) means."""
+        raise NotImplementedError
+
+    def point(self, raw: Raw) -> Tensor:
+        """The estimate u (B,) in the space of `transform`."""
+        raise NotImplementedError
+
+    def forward(self, raw: Raw) -> Tensor:
+        """The prediction (B,), in units of the target."""
+        return self.transform.inverse(self.point(raw))
+
+    def base(self, raw: Raw) -> Tensor:
+        """The prediction (B,) before any debiasing: what a plain head predicts, what a wrapper started from."""
+        return self.forward(raw)
+
+    def scores(self, raw: Raw, y: Tensor) -> Scores:
+        """What a ranking loss may order: here the point, by the target."""
+        return {"point": (self.point(raw), y)}
+
+    def prepare(self, y: Tensor) -> Self:
+        """A copy of the head with its constants learned from the training targets y (n,).
+
+        Raises a `ValueError` that names the first target the method cannot use.
+        """
+        check_targets(y)
+        self.transform.check(y)
+        return self.replace()
+
+    def start(self, y: Tensor) -> Raw:
+        """The constant raw outputs, (width,) per branch, at which training on y begins.
+
+        The best constants are the right place: a network whose output biases start there spends its first steps
+        on differences between rows instead of on the mean.
+        """
+        return tuple(torch.zeros(branch.width, dtype=y.dtype) for branch in self.branches)
+
+    def around(self, base: "Head") -> "Head":
+        """The same wrappers around `base`, a head already prepared, in the place of the innermost one."""
+        if base.branches != self.branches:
+            raise ValueError(f"a base with branches {base.branches} cannot stand where {self.branches} are needed")
+        return base
+
+    def replace(self, **changes: Any) -> Self:
+        """The same head, built again with some constructor arguments changed."""
+        names = inspect.signature(type(self)).parameters
+        return type(self)(**{name: getattr(self, name) for name in names} | changes)
+
+
+class Wrapper(Head):
+    """A head around a head: everything is delegated to `inner` until a subclass says otherwise."""
+
+    def __init__(self, inner: Head) -> None:
+        super().__init__()
+        self.inner = inner
+        self.branches = inner.branches
+        self.transform = inner.transform
+
+    def loss(self, raw: Raw, y: Tensor) -> dict[str, Tensor]:
+        return self.inner.loss(raw, y)
+
+    def point(self, raw: Raw) -> Tensor:
+        return self.inner.point(raw)
+
+    def base(self, raw: Raw) -> Tensor:
+        return self.inner.base(raw)
+
+    def scores(self, raw: Raw, y: Tensor) -> Scores:
+        return self.inner.scores(raw, y)
+
+    def prepare(self, y: Tensor) -> Self:
+        return self.replace(inner=self.inner.prepare(y))
+
+    def start(self, y: Tensor) -> Raw:
+        return self.inner.start(y)
+
+    def around(self, base: Head) -> Self:
+        return self.replace(inner=self.inner.around(base))
+
+
+def check_targets(y: Tensor) -> None:
+    """Raise a `ValueError` for targets that no method can learn from: none, not (n,), NaN or infinite."""
+    if y.ndim != 1:
+        raise ValueError(f"targets must have shape (n,), got {tuple(y.shape)}")
+    if len(y) == 0:
+        raise ValueError("there are no targets: the training data is empty")
+    wrong = ~y.isfinite()
+    if wrong.any():
+        row = int(wrong.nonzero()[0])
+        raise ValueError(f"target {y[row].item()} in row {row} is not finite; drop or repair such rows first")

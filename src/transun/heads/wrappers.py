@@ -1,0 +1,130 @@
+"""Heads around heads that do not add a branch: a target scale, ranking terms, fusion by a threshold."""
+
+from collections.abc import Sequence
+from typing import Self
+
+import torch
+from torch import Tensor
+from torch.nn.functional import softplus
+
+from transun.heads.head import Head, Raw, Scores, Wrapper, check_targets
+from transun.transforms import Affine, Compose, Identity
+
+
+class Scaled(Wrapper):
+    """Trains `inner` on y / scale and predicts scale·ŷ, with the scale learned from the training targets.
+
+    An optimiser with one learning rate wants outputs of order one. Every mean-unbiased head is equivariant, so scaling
+    changes the path and not the goal. Constants of the inner head such as ε or Huber's δ are then in units of the
+    scale.
+
+    Args:
+        inner: the head to scale.
+        scale: the unit; None takes the mean of |y| in `prepare`.
+
+    >>> head = Scaled(PointHead(), scale=10.0)
+    >>> head((torch.tensor([[2.0]]),)).item()
+    20.0
+    >>> head.loss((torch.tensor([[2.0]]),), torch.tensor([30.0]))["point"].item()
+    1.0
+
+    """
+
+    def __init__(self, inner: Head, scale: float | None = None) -> None:
+        super().__init__(inner)
+        if scale is not None and not 0.0 < scale < float("inf"):
+            raise ValueError(f"Scaled needs a finite scale > 0, got {scale}")
+        self.scale = scale
+        self._unit = 1.0 if scale is None else scale
+        self.transform = Compose(Affine(1.0 / self._unit), inner.transform)
+
+    def loss(self, raw: Raw, y: Tensor) -> dict[str, Tensor]:
+        return self.inner.loss(raw, y / self._unit)
+
+    def base(self, raw: Raw) -> Tensor:
+        return self._unit * self.inner.base(raw)
+
+    def scores(self, raw: Raw, y: Tensor) -> Scores:
+        return self.inner.scores(raw, y / self._unit)
+
+    def prepare(self, y: Tensor) -> Self:
+        check_targets(y)
+        # All-zero targets have no unit of their own.
+        scale = self.scale or float(y.abs().double().mean()) or 1.0
+        return self.replace(inner=self.inner.prepare(y / scale), scale=scale)
+
+    def start(self, y: Tensor) -> Raw:
+        return self.inner.start(y / self._unit)
+
+
+class Ranked(Wrapper):
+    """Adds pairwise logistic terms: the mean of softplus(-(sᵢ - sⱼ)) over pairs whose labels say i above j.
+
+    TranSUN can lose some of the order that its log-trained inner head had. The paper's remedy is a ranking loss on z
+    against its label (`"bias"`), on f against y (`"inner.point"`), or both. Costs B² pairs a batch. A batch without
+    an ordered pair adds exactly 0. A pair carries the sample weight of its higher row.
+
+    Args:
+        inner: the head whose `scores` are ordered.
+        on: names of the scores to order; empty means all that the head has.
+        strength: factor of the ranking terms.
+
+    >>> head = Ranked(PointHead())
+    >>> terms = head.loss((torch.tensor([[0.0], [0.0]]),), torch.tensor([1.0, 2.0]))
+    >>> [round(v, 4) for v in terms["rank.point"].tolist()]  # one pair of two rows: mean = ln 2
+    [0.0, 1.3863]
+
+    """
+
+    def __init__(self, inner: Head, on: Sequence[str] = (), strength: float = 1.0) -> None:
+        super().__init__(inner)
+        if not strength >= 0.0:
+            raise ValueError(f"Ranked needs strength >= 0, got {strength}")
+        self.on, self.strength = tuple(on), strength
+
+    def loss(self, raw: Raw, y: Tensor) -> dict[str, Tensor]:
+        terms = self.inner.loss(raw, y)
+        scores = self.inner.scores(raw, y)
+        for name in self.on or tuple(scores):
+            if name not in scores:
+                raise ValueError(f"Ranked: {name!r} is not a score of the inner head; it has {', '.join(scores)}")
+            terms[f"rank.{name}"] = self.strength * pairwise_logistic(*scores[name])
+        return terms
+
+
+class Fused(Wrapper):
+    """Predicts the base where it is below `threshold` and the debiased value above: order for small, totals for large.
+
+    Biased by construction below the threshold, so keep it out of bias experiments. The paper uses it online to keep the
+    ranking of cheap orders, whose totals hardly matter.
+
+    Args:
+        inner: a debiased head, such as a GTS.
+        threshold: in units of the target, compared with the base prediction.
+
+    >>> head = Fused(GTS(PointHead(Log1p())), threshold=3.0)
+    >>> z = torch.tensor([[1.5], [1.5]])
+    >>> [round(v, 3) for v in head((torch.tensor([[3.0], [9.0]]).log(), z)).tolist()]  # bases 2 and 8
+    [2.0, 13.5]
+
+    """
+
+    def __init__(self, inner: Head, threshold: float) -> None:
+        super().__init__(inner)
+        self.threshold = threshold
+        self.transform = Identity()
+
+    def point(self, raw: Raw) -> Tensor:
+        base = self.inner.base(raw)
+        return torch.where(base < self.threshold, base, self.inner(raw))
+
+
+def pairwise_logistic(score: Tensor, label: Tensor) -> Tensor:
+    """Per-sample ranking cost (B,) whose mean is the mean of softplus(-(sᵢ - sⱼ)) over pairs with labelᵢ > labelⱼ.
+
+    >>> pairwise_logistic(torch.tensor([1.0, 2.0]), torch.tensor([5.0, 5.0])).tolist()  # no ordered pair
+    [0.0, 0.0]
+    """
+    above = label.unsqueeze(1) > label.unsqueeze(0)
+    cost = softplus(score.unsqueeze(0) - score.unsqueeze(1)) * above
+    return cost.sum(1) * (len(label) / above.sum().clamp(min=1))

@@ -1,0 +1,156 @@
+import pytest
+import torch
+
+from registry import all_heads, leaf_heads, name, raw_for
+from transun.data import DISTRIBUTIONS
+from transun.heads import GTS, Head, LogMSE, LogSUN
+from transun.schemes import InverseRatio
+from transun.spec import dumps
+
+TARGETS = DISTRIBUTIONS[0].sample(2000, seed=3)  # Gamma(2, 1)
+
+
+def fit_constants(head: Head, y: torch.Tensor, start, steps=300):
+    """Full-batch optimum of free outputs, started off the head's own starting point, in float64."""
+    outputs = [torch.nn.Parameter(value.double() + 0.1) for value in start]
+    # Gradients only, no line search: under stop-gradient the loss is not what is being minimised, its parts are.
+    optimiser = torch.optim.LBFGS(outputs, lr=0.5, max_iter=steps, tolerance_grad=1e-12, tolerance_change=1e-15)
+
+    def closure():
+        optimiser.zero_grad()
+        raw = tuple(output.expand(len(y), -1) for output in outputs)
+        total = sum(term.mean() for term in head.loss(raw, y).values())
+        total.backward()
+        return total
+
+    optimiser.step(closure)
+    return tuple(output.detach().unsqueeze(0) for output in outputs)
+
+
+def representable(head: Head, y: torch.Tensor) -> torch.Tensor:
+    """Targets whose squared transform still fits in float32: y² of 1e12 does not, and nobody trains on that."""
+    inner = head
+    while hasattr(inner, "inner"):
+        inner = inner.inner
+    return inner.transform(y).abs() < 1e18
+
+
+@pytest.mark.parametrize("head", all_heads(), ids=name)
+class TestHead:
+    @pytest.mark.parametrize("rows", [0, 1, 7])
+    def test_shapes(self, head, rows):
+        head = head.prepare(TARGETS)
+        raw, y = raw_for(head, rows), TARGETS[:rows].float()
+        assert head(raw).shape == (rows,)
+        assert head.point(raw).shape == (rows,)
+        assert head.base(raw).shape == (rows,)
+        for term in head.loss(raw, y).values():
+            assert term.shape == (rows,)
+        for score, label in head.scores(raw, y).values():
+            assert score.shape == label.shape == (rows,)
+
+    def test_has_no_parameters(self, head):
+        assert not list(head.parameters())
+
+    def test_gradients_are_finite_at_the_edges(self, head):
+        prepared = head.prepare(TARGETS)
+        y = torch.tensor([0.0, 1e-30, 1.0, float(TARGETS.max()), 1e6, 1e12])
+        y = y[representable(prepared, y)]
+        for dtype in (torch.float32, torch.bfloat16):
+            for scale in (0.0, 1.0, 1e4, -1e4):
+                raw = tuple(r.to(dtype).requires_grad_() for r in raw_for(prepared, len(y), scale=scale))
+                terms = prepared.loss(raw, y)
+                assert all(term.isfinite().all() for term in terms.values())
+                gradients = torch.autograd.grad(sum(term.sum() for term in terms.values()), raw, allow_unused=True)
+                assert all(g is None or g.isfinite().all() for g in gradients)
+                assert prepared(raw).isfinite().all()
+
+    def test_every_branch_learns(self, head):
+        prepared = head.prepare(TARGETS)
+        raw = tuple(r.requires_grad_() for r in raw_for(prepared, 32))
+        total = sum(term.mean() for term in prepared.loss(raw, TARGETS[:32].float()).values())
+        assert all((g != 0).any() for g in torch.autograd.grad(total, raw))
+
+    def test_prepare_leaves_the_original_alone(self, head):
+        before = dumps(head)
+        prepared = head.prepare(TARGETS)
+        assert dumps(head) == before
+        assert type(prepared) is type(head)
+        assert prepared.branches == head.branches
+
+    def test_start_has_the_width_of_its_branches(self, head):
+        start = head.prepare(TARGETS).start(TARGETS)
+        assert [tuple(value.shape) for value in start] == [(branch.width,) for branch in head.branches]
+        assert all(value.isfinite().all() for value in start)
+
+    def test_start_is_no_worse_than_zero(self, head):
+        prepared = head.prepare(TARGETS)
+        start = prepared.start(TARGETS)
+
+        def total(raw):
+            wide = tuple(value.expand(len(TARGETS), -1) for value in raw)
+            return sum(term.mean() for name, term in prepared.loss(wide, TARGETS).items() if "bias" not in name)
+
+        assert total(start) <= total(tuple(map(torch.zeros_like, start))) + 1e-9
+
+    @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+    def test_targets_that_are_not_finite_are_named(self, head, bad):
+        with pytest.raises(ValueError, match="row 2 is not finite"):
+            head.prepare(torch.tensor([1.0, 2.0, bad]))
+
+    def test_no_targets(self, head):
+        with pytest.raises(ValueError, match="empty"):
+            head.prepare(torch.zeros(0))
+
+    def test_one_and_constant_targets(self, head):
+        for y in (torch.tensor([3.0]), torch.full((20,), 3.0)):
+            prepared = head.prepare(y.double())
+            start = tuple(value.unsqueeze(0) for value in prepared.start(y.double()))
+            # A bounded T answers to its own resolution near the asymptote.
+            assert prepared(start).item() == pytest.approx(3.0, rel=1e-3)
+
+
+@pytest.mark.parametrize("leaf", leaf_heads(), ids=name)
+class TestGTS:
+    def test_recovers_the_sample_mean(self, leaf):
+        head = GTS(leaf).prepare(TARGETS)
+        found = head(fit_constants(head, TARGETS, head.start(TARGETS)))
+        assert found.item() == pytest.approx(TARGETS.mean().item(), rel=1e-4)
+
+    def test_starts_at_the_sample_mean(self, leaf):
+        head = GTS(leaf).prepare(TARGETS)
+        start = tuple(value.unsqueeze(0) for value in head.start(TARGETS))
+        assert head(start).item() == pytest.approx(TARGETS.mean().item(), rel=1e-6)
+
+    def test_bias_term_leaves_the_inner_branch_alone(self, leaf):
+        head = GTS(leaf).prepare(TARGETS)
+        raw = tuple(r.requires_grad_() for r in raw_for(head, 16))
+        bias = head.loss(raw, TARGETS[:16].float())["bias"].sum()
+        *inner, own = torch.autograd.grad(bias, raw, allow_unused=True, materialize_grads=True)
+        assert all((g == 0).all() for g in inner)
+        assert (own != 0).any()
+
+    def test_inner_loss_is_the_loss_without_gts(self, leaf):
+        leaf = leaf.prepare(TARGETS)
+        raw, y = raw_for(GTS(leaf), 16), TARGETS[:16].float()
+        with_gts = GTS(leaf).loss(raw, y)
+        for term_name, term in leaf.loss(raw[:-1], y).items():
+            torch.testing.assert_close(with_gts[f"inner.{term_name}"], term)
+
+    def test_base_is_the_prediction_without_gts(self, leaf):
+        leaf = leaf.prepare(TARGETS)
+        raw = raw_for(GTS(leaf), 16)
+        torch.testing.assert_close(GTS(leaf).base(raw), leaf(raw[:-1]))
+
+
+def test_nested_gts_recovers_the_mean():
+    head = GTS(LogSUN()).prepare(TARGETS)
+    found = head(fit_constants(head, TARGETS, head.start(TARGETS)))
+    assert found.item() == pytest.approx(TARGETS.mean().item(), rel=1e-4)
+
+
+def test_inverse_ratio_learns_the_harmonic_mean():
+    """S1 with ε → 0 learns 1 / E[1/y]: half the mean of a Gamma(2, 1) in the population."""
+    head = GTS(LogMSE(), InverseRatio(eps=1e-9)).prepare(TARGETS)
+    start = tuple(value.unsqueeze(0) for value in head.start(TARGETS))
+    assert head(start).item() == pytest.approx(1.0 / (1.0 / TARGETS).mean().item(), rel=1e-6)
