@@ -1,0 +1,238 @@
+"""Bias metrics: of the total (TRE, PGR, SRE) and of the average row (MRE)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from transun.metrics.metric import AdditiveMetric, Better
+from transun.metrics.rows import Vector, check
+
+__all__ = [
+    "FLOORED",
+    "MRE",
+    "NEGATIVE",
+    "PGR",
+    "SMRE",
+    "SRE",
+    "STRE",
+    "TRE",
+    "FlooredShare",
+    "MeanRelativeError",
+    "SignedMeanRelativeError",
+    "sre",
+]
+
+
+def _absolute(x: Tensor) -> Tensor:
+    # abs() has slope 0 at 0, which would report a standard error of 0 for a model that hits the total.
+    return torch.where(x < 0, -x, x)
+
+
+@dataclass(frozen=True)
+class SignedTotalRelativeError(AdditiveMetric):
+    """Signed total relative error, Σ(ŷ − y) / Σŷ: negative where the model predicts too little.
+
+    The denominator is the prediction, as in the paper, so the sides are unequal: predicting half the total gives −1,
+    twice the total gives +½. `PGR` shows both sides on one scale.
+
+    >>> STRE([1.0, 1.0], [1.0, 3.0])
+    -1.0
+    """
+
+    label: ClassVar[str] = "STRE"
+    better: ClassVar[Better] = "zero"
+
+    def statistics(self, pred: Tensor, y: Tensor, weight: Tensor) -> Tensor:
+        """Return w(ŷ − y) and wŷ."""
+        return torch.stack([weight * (pred - y), weight * pred], 1)
+
+    def value(self, sums: Tensor) -> Tensor:
+        """Return the ratio of the sums."""
+        return sums[0] / sums[1]
+
+
+@dataclass(frozen=True)
+class TotalRelativeError(SignedTotalRelativeError):
+    """Total relative error, |Σ(ŷ − y) / Σŷ| = |1 − 1/PGR|: how far the total is off.
+
+    Zero is necessary, not sufficient: errors in opposite directions cancel, which `bin_by_prediction` shows.
+
+    >>> TRE([1.0, 1.0], [1.0, 3.0])
+    1.0
+    """
+
+    label: ClassVar[str] = "TRE"
+    better: ClassVar[Better] = "lower"
+
+    def value(self, sums: Tensor) -> Tensor:
+        """Return the absolute ratio of the sums."""
+        return _absolute(super().value(sums))
+
+
+@dataclass(frozen=True)
+class SignedMeanRelativeError(AdditiveMetric):
+    """Signed mean relative error, mean((ŷ − y) / ŷ): the average row's relative error, so small targets count fully.
+
+    Explodes as ŷ → 0. Where |ŷ| < `floor` (target units) the division is by `floor`, so that a prediction of 0
+    contributes −y/floor: finite, huge, and counted by `FLOORED`. Negative predictions stay as they are and
+    turn their row's sign around; `NEGATIVE` counts them.
+
+    >>> SMRE([2.0, 4.0], [1.0, 6.0])
+    0.0
+    >>> SignedMeanRelativeError(floor=0.5)([0.0], [2.0])
+    -4.0
+    """
+
+    floor: float = 1e-6
+
+    label: ClassVar[str] = "SMRE"
+    better: ClassVar[Better] = "zero"
+
+    def __post_init__(self) -> None:
+        if not self.floor > 0:
+            raise ValueError(f"`floor` is {self.floor}: it replaces predictions of zero; use a positive number")
+
+    def statistics(self, pred: Tensor, y: Tensor, weight: Tensor) -> Tensor:
+        """Return w(ŷ − y)/ŷ and w."""
+        divisor = torch.where(pred.abs() < self.floor, self.floor, pred)
+        return torch.stack([weight * (pred - y) / divisor, weight], 1)
+
+    def value(self, sums: Tensor) -> Tensor:
+        """Return the weighted mean."""
+        return sums[0] / sums[1]
+
+
+@dataclass(frozen=True)
+class MeanRelativeError(SignedMeanRelativeError):
+    """Mean relative error, |mean((ŷ − y) / ŷ)|, with the floor of `SMRE`.
+
+    >>> MRE([2.0, 2.0], [4.0, 4.0])
+    1.0
+    """
+
+    label: ClassVar[str] = "MRE"
+    better: ClassVar[Better] = "lower"
+
+    def value(self, sums: Tensor) -> Tensor:
+        """Return the absolute weighted mean."""
+        return _absolute(super().value(sums))
+
+
+class _Share(AdditiveMetric):
+    """The weighted share of rows for which `counts` is true."""
+
+    better: ClassVar[Better] = "lower"
+
+    def counts(self, pred: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    def statistics(self, pred: Tensor, y: Tensor, weight: Tensor) -> Tensor:
+        """Return w where the row counts, and w."""
+        return torch.stack([weight * self.counts(pred), weight], 1)
+
+    def value(self, sums: Tensor) -> Tensor:
+        """Return the share."""
+        return sums[0] / sums[1]
+
+
+@dataclass(frozen=True)
+class FlooredShare(_Share):
+    """Share of rows with |ŷ| < floor, those whose relative error `MRE` made up; above 0, read `MRE` with care.
+
+    >>> FLOORED([0.0, 1.0], [1.0, 1.0])
+    0.5
+    """
+
+    floor: float = 1e-6
+
+    label: ClassVar[str] = "FLOORED"
+
+    def counts(self, pred: Tensor) -> Tensor:
+        """Return where the prediction is floored."""
+        return pred.abs() < self.floor
+
+
+@dataclass(frozen=True)
+class NegativeShare(_Share):
+    """Share of rows with ŷ < 0, where relative errors change their sign.
+
+    >>> NEGATIVE([-1.0, 1.0], [1.0, 1.0])
+    0.5
+    """
+
+    label: ClassVar[str] = "NEGATIVE"
+
+    def counts(self, pred: Tensor) -> Tensor:
+        """Return where the prediction is negative."""
+        return pred < 0
+
+
+@dataclass(frozen=True)
+class PredictionRatio(AdditiveMetric):
+    """Prediction to ground-truth ratio, mean ŷ / mean y: 1 is unbiased, 0.5 predicts half of what happens.
+
+    >>> PGR([1.0, 1.0], [1.0, 3.0])
+    0.5
+    """
+
+    label: ClassVar[str] = "PGR"
+    better: ClassVar[Better] = "one"
+
+    def statistics(self, pred: Tensor, y: Tensor, weight: Tensor) -> Tensor:
+        """Return wŷ and wy."""
+        return torch.stack([weight * pred, weight * y], 1)
+
+    def value(self, sums: Tensor) -> Tensor:
+        """Return the ratio of the sums."""
+        return sums[0] / sums[1]
+
+
+@dataclass(frozen=True)
+class SRE(AdditiveMetric):
+    """Signed relative error of the mean prediction against a known expectation E: (mean ŷ − E) / E.
+
+    For synthetic targets, where E is known; `y` is not looked at, so its sampling noise does not enter.
+
+    >>> SRE(expectation=2.0)([1.0, 2.0], [7.0, 7.0])
+    -0.25
+    """
+
+    expectation: float
+
+    label: ClassVar[str] = "SRE"
+    better: ClassVar[Better] = "zero"
+
+    def __post_init__(self) -> None:
+        if self.expectation == 0:
+            raise ValueError("`expectation` is 0: an error relative to zero is undefined; compare the means")
+
+    def statistics(self, pred: Tensor, y: Tensor, weight: Tensor) -> Tensor:
+        """Return wŷ and w."""
+        return torch.stack([weight * pred, weight], 1)
+
+    def value(self, sums: Tensor) -> Tensor:
+        """Return the relative deviation of the mean prediction."""
+        return sums[0] / sums[1] / self.expectation - 1
+
+
+def sre(pred: Vector, expectation: float, weight: Vector | None = None) -> float:
+    """Return (mean ŷ − E) / E for a known expectation E; a single prediction is a list of one.
+
+    >>> sre([1.5], 2.0)
+    -0.25
+    """
+    rows = check(pred, pred, weight)
+    return SRE(expectation)(rows.pred, rows.y, rows.weight)
+
+
+STRE = SignedTotalRelativeError()
+TRE = TotalRelativeError()
+SMRE = SignedMeanRelativeError()
+MRE = MeanRelativeError()
+PGR = PredictionRatio()
+FLOORED = FlooredShare()
+NEGATIVE = NegativeShare()
