@@ -1,0 +1,212 @@
+"""A simulated order log of any size whose conditional mean E[y|x] is known."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+import torch
+from torch import Tensor
+
+from transun.data import hashing
+from transun.data.dataset import Dataset
+
+_SEGMENTS = 8
+_IDS = 1 << 31  # the product of two smaller numbers fits in int64
+_WEEKEND = 5  # the first of the two days, Monday being 0
+
+# Rows made at a time. On a CPU their temporaries (2.6 MB each with 20 past items) stay in the cache; on a GPU a block
+# must outweigh the launch of its kernels.
+_CPU_BLOCK, _GPU_BLOCK = 1 << 14, 1 << 20
+
+Chunk = tuple[dict[str, Tensor], Tensor, Tensor]
+
+
+@dataclass(frozen=True)
+class OrderLog:
+    """Orders (x, y) with E[y|x] = (1 - zero_share) · exp(m(x) + σ(x)²/2), made on demand.
+
+    An order is y = exp(m(x) + σ(x)·ε), ε ~ N(0, 1), where
+
+        m = log_price + taste(user) + 0.3·[user and item share a segment]
+            + 0.6·(share of the history in the item's segment) + 0.2·cos(2π(hour - 20)/24) + 0.15·[weekend]
+        σ = 0.4 + 0.4·noise(item) + 0.4·noise(user)            taste ∈ ±0.5, noise ∈ [0, 1]
+
+    so the noise differs from row to row, and a model trained on log y without correction predicts exp(m), about 29 %
+    too little in total. Users buy in their own segment four times in five, in this order and in the history, hence the
+    history tells who the user is; users and items have skewed popularity. No real log can tell bias from variance row
+    by row, because its E[y|x] is unknown; this one can.
+
+    Nothing is stored: every attribute is a hash of (seed, its name, id), so row i is the same in every chunk and on
+    every device (floats up to rounding), and 132,657,136 orders of 67,729,869 users and 14,538,759 items cost no
+    memory.
+
+    Args:
+        orders: rows of the log. Row i does not depend on it: a longer log continues a shorter one.
+        users: users to draw from; at 2 orders a user, an embedding of users hardly learns.
+        items: items to draw from, at least 8 (one for each segment).
+        history: longest list of past items; each row has 0 to `history` of them, then -1. With 0 there is no such
+            column.
+        seed: another seed, another log.
+        zero_share: share of the orders that are returned, y = 0, whatever x.
+
+    >>> log = OrderLog(orders=1000, users=50, items=20, history=3)
+    >>> x, y, truth = log.chunk(0, 1000)
+    >>> {name: tuple(column.shape) for name, column in x.items()}
+    {'user': (1000,), 'item': (1000,), 'history': (1000, 3), 'log_price': (1000,), 'hour': (1000,), 'weekday': (1000,)}
+    >>> torch.equal(log.chunk(600, 700)[1], y[600:700]) and torch.equal(log.expected(x), truth)
+    True
+
+    """
+
+    orders: int = 200_000
+    users: int = 5_000
+    items: int = 2_000
+    history: int = 20
+    seed: int = 0
+    zero_share: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.orders < 1:
+            raise ValueError(f"orders={self.orders}: a log has at least one order")
+        if not 1 <= self.users < _IDS:
+            raise ValueError(f"users={self.users} must lie in 1..{_IDS - 1}")
+        if not _SEGMENTS <= self.items < _IDS:
+            raise ValueError(f"items={self.items} must lie in {_SEGMENTS}..{_IDS - 1}, one item a segment at least")
+        if self.history < 0:
+            raise ValueError(f"history={self.history} must not be negative; 0 leaves the column out")
+        if not 0 <= self.zero_share < 1:
+            raise ValueError(f"zero_share={self.zero_share} must lie in [0, 1): some orders must have a value")
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """How many ids each id column can hold; the history holds items.
+
+        >>> OrderLog(users=50, items=20).sizes
+        {'user': 50, 'item': 20, 'hour': 24, 'weekday': 7}
+        """
+        return {"user": self.users, "item": self.items, "hour": 24, "weekday": 7}
+
+    def __len__(self) -> int:
+        return self.orders
+
+    def chunk(self, start: int, stop: int, device: torch.device | str = "cpu") -> Chunk:
+        """Rows start..stop-1 as (x, y, truth), truth = E[y|x]; made on `device` directly."""
+        parts = list(self._blocks(start, stop, device))
+        x = {name: torch.cat([part[0][name] for part in parts]) for name in parts[0][0]}
+        return x, torch.cat([part[1] for part in parts]), torch.cat([part[2] for part in parts])
+
+    def dataset(self, start: int = 0, stop: int | None = None) -> Dataset:
+        """Rows start..stop-1 (by default all) in memory.
+
+        >>> OrderLog(orders=10, users=5, items=8, history=0).dataset(stop=4)
+        Dataset(4 rows of user, item, log_price, hour, weekday)
+        """
+        x, y, _ = self.chunk(start, self.orders if stop is None else stop)
+        return Dataset(x, y)
+
+    def truth(self, start: int = 0, stop: int | None = None) -> Tensor:
+        """E[y|x] of rows start..stop-1 (by default all), without holding their features."""
+        stop = self.orders if stop is None else stop
+        return torch.cat([truth for _, _, truth in self._blocks(start, stop, "cpu")])
+
+    def expected(self, x: dict[str, Tensor]) -> Tensor:
+        """E[y|x] of any rows with the log's columns, (n,) float32: a function of x alone.
+
+        Ask it what a counterfactual would sell for, e.g. the same orders at another hour.
+        """
+        center, spread = self._law(x)
+        return self._mean(center, spread).float()
+
+    def geometric(self, x: dict[str, Tensor]) -> Tensor:
+        """exp(E[log y|x]) = exp(m(x)) of the orders that are kept, (n,) float32: what MSE on log y tends to.
+
+        Its total over the total of `expected` is the bias that a log-trained model has at its very best.
+        """
+        return self._law(x)[0].exp().float()
+
+    def _mean(self, center: Tensor, spread: Tensor) -> Tensor:
+        return (1 - self.zero_share) * torch.exp(center + spread**2 / 2)
+
+    def _blocks(self, start: int, stop: int, device: torch.device | str) -> Iterator[Chunk]:
+        if not 0 <= start < stop <= self.orders:
+            raise ValueError(f"rows {start}..{stop} are not a part of the {self.orders} orders")
+        size = _CPU_BLOCK if torch.device(device).type == "cpu" else _GPU_BLOCK
+        for first in range(start, stop, size):
+            rows = torch.arange(first, min(first + size, stop), device=device)
+            x = self._features(rows)
+            center, spread = self._law(x)
+            y = torch.exp(center + spread * torch.special.ndtri(self._draw("noise", rows)))
+            kept = self._draw("return", rows) >= self.zero_share
+            yield x, (y * kept).float(), self._mean(center, spread).float()
+
+    def _draw(self, attribute: str, ids: Tensor) -> Tensor:
+        return hashing.uniform(ids, self.seed, f"orders.{attribute}")
+
+    def _features(self, rows: Tensor) -> dict[str, Tensor]:
+        # Products instead of powers, here and below: they round alike on every device, so the ids agree.
+        draw = self._draw("user", rows)
+        user = _shuffle((draw * draw * self.users).long(), self.users)  # rank r orders with probability ~ r^(-1/2)
+        home = self._home(user)
+        item = self._choose("item", rows, home)
+        x = {"user": user, "item": item}
+        if self.history:
+            length = (self._draw("history length", rows) * (self.history + 1)).long()
+            slots = torch.arange(self.history, device=rows.device)
+            past = self._choose("history", rows[:, None] * self.history + slots, home[:, None])
+            x["history"] = past.masked_fill_(slots >= length[:, None], -1)
+        price = torch.special.ndtri(self._draw("price", item)) * 0.8 + 3.0
+        hour = ((self._draw("hour", rows) + self._draw("hour again", rows)) * 12).long()  # a sum of two has a peak
+        return x | {
+            "log_price": price.float(),
+            "hour": (hour + 8) % 24,
+            "weekday": (self._draw("weekday", rows) * 7).long(),
+        }
+
+    def _home(self, user: Tensor) -> Tensor:
+        return hashing.bits(user, self.seed, "orders.segment") & (_SEGMENTS - 1)
+
+    def _choose(self, stream: str, ids: Tensor, home: Tensor) -> Tensor:
+        # A draw on [0, 35): its whole part says to stay at home (0..27, four in five) or how far to go (28..34: 1..7),
+        # its fraction which item of the segment to take.
+        draw = self._draw(stream, ids).mul_(35)
+        segment = draw.long().sub_(27).clamp_min_(0).add_(home).bitwise_and_(_SEGMENTS - 1)
+        # A segment is an eighth of the ranks; rank r within it sells with probability ~ r^(-2/3).
+        part = draw.frac_()
+        place = (part * part).mul_(part).add_(segment)
+        return _shuffle(place.mul_(self.items / _SEGMENTS).long(), self.items)
+
+    def _law(self, x: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+        """The mean m(x) and the deviation σ(x) of log y, float64 (n,)."""
+        user, item = x["user"], x["item"]
+        segment = _segment(item, self.items)
+        center = x["log_price"].double() + self._draw("taste", user) - 0.5
+        center += 0.3 * (self._home(user) == segment)
+        if self.history:
+            past = x["history"]
+            known = past >= 0
+            alike = (_segment(past, self.items) == segment[:, None]) & known
+            center += 0.6 * alike.sum(-1) / known.sum(-1).clamp_min_(1)
+        center += 0.2 * torch.cos((x["hour"] - 20) * (2 * math.pi / 24)) + 0.15 * (x["weekday"] >= _WEEKEND)
+        return center, 0.4 + 0.4 * (self._draw("item noise", item) + self._draw("user noise", user))
+
+
+@cache
+def _stride(count: int) -> tuple[int, int]:
+    # A step coprime to `count` and its inverse, near the golden ratio: no small multiple of it comes back to its start,
+    # so ids carry no trace of rank or segment, not even modulo a small number (as a hashed embedding sees them).
+    step = round(count * (math.sqrt(5) - 1) / 2) or 1
+    while math.gcd(step, count) != 1:
+        step += 1
+    return step, pow(step, -1, count)
+
+
+def _shuffle(rank: Tensor, count: int) -> Tensor:
+    """The id of a popularity rank: a bijection of 0..count-1, computed instead of stored."""
+    return rank.mul(_stride(count)[0]).remainder_(count)
+
+
+def _segment(item: Tensor, items: int) -> Tensor:
+    rank = item.mul(_stride(items)[1]).remainder_(items)
+    # Of a rank that straddles two segments, the upper one, where it is the most popular.
+    return rank.mul_(_SEGMENTS).add_(_SEGMENTS - 1).floor_divide_(items)
