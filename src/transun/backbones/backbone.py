@@ -1,0 +1,74 @@
+"""The concept of a backbone: stages of layers that turn a batch into features for a branch."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import torch
+from torch import Tensor, nn
+
+Features = Tensor | Mapping[str, Tensor]
+"""A batch as a network eats it: one (B, d) tensor, or named columns with first dimension B."""
+
+
+@runtime_checkable
+class Backbone(Protocol):
+    """Builders of consecutive stages; the first one eats the batch, the last one returns (B, out_features).
+
+    Stages are what branches can share: a head whose branch says `shared=2` starts from the first branch's activation
+    after two stages. Builders, not modules, so that a shared table is never built twice.
+    """
+
+    @property
+    def out_features(self) -> int:
+        """Width of what the last stage returns."""
+
+    def stages(self) -> list[Callable[[], nn.Module]]:
+        """One builder per stage, each returning a fresh module."""
+
+
+@dataclass(frozen=True)
+class Constant:
+    """No features at all: every row gets the same outputs, a free constant per raw output.
+
+    The smallest laboratory for a head: what it converges to here is the statistic of y that it estimates.
+
+    >>> model = Model(Constant(), MSE()).prepare(torch.tensor([1.0, 2.0, 6.0]))
+    >>> [round(v, 4) for v in model(torch.zeros(2, 1)).tolist()]
+    [3.0, 3.0]
+    """
+
+    out_features: int = 0
+
+    def stages(self) -> list[Callable[[], nn.Module]]:
+        return [_Nothing]
+
+
+class _Nothing(nn.Module):
+    def forward(self, batch: Features) -> Tensor:
+        column = batch if isinstance(batch, Tensor) else next(iter(batch.values()))
+        return torch.zeros(column.shape[0], 0, device=column.device)
+
+
+@dataclass(frozen=True)
+class Custom:
+    """A user's own module as a single stage: `build()` returns a fresh one that maps a batch to (B, out_features).
+
+    One stage, so a branch shares all of it (`shared=1`) or nothing (`shared=0`).
+
+    >>> backbone = Custom(lambda: nn.Sequential(nn.Linear(4, 8), nn.ReLU()), out_features=8)
+    >>> Model(backbone, LogSUN(shared=1))(torch.zeros(3, 4)).shape
+    torch.Size([3])
+    """
+
+    build: Callable[[], nn.Module]
+    out_features: int
+
+    def __post_init__(self) -> None:
+        if isinstance(self.build, nn.Module):
+            raise TypeError("Custom needs a function that builds the module, since each branch may need its own copy")
+        if self.out_features < 1:
+            raise ValueError(f"Custom needs out_features >= 1, got {self.out_features}")
+
+    def stages(self) -> list[Callable[[], nn.Module]]:
+        return [self.build]
