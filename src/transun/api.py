@@ -1,0 +1,42 @@
+"""Every public name, once: what `from transun import ...` finds."""
+
+from transun import (
+    averaging,
+    backbones,
+    data,
+    evaluation,
+    heads,
+    losses,
+    metrics,
+    model,
+    optimisers,
+    schemes,
+    training,
+    transforms,
+)
+from transun.averaging import *
+from transun.backbones import *
+from transun.data import *
+from transun.evaluation import *
+from transun.heads import *
+from transun.losses import *
+from transun.metrics import *
+from transun.model import *
+from transun.optimisers import *
+from transun.schemes import *
+from transun.training import *
+from transun.transforms import *
+
+__all__: list[str] = []
+__all__ += averaging.__all__
+__all__ += backbones.__all__
+__all__ += data.__all__
+__all__ += evaluation.__all__
+__all__ += heads.__all__
+__all__ += losses.__all__
+__all__ += metrics.__all__
+__all__ += model.__all__
+__all__ += optimisers.__all__
+__all__ += schemes.__all__
+__all__ += training.__all__
+__all__ += transforms.__all__
