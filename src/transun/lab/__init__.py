@@ -1,0 +1,1 @@
+"""The lab: experiments as pure functions of their text, with results on disk."""

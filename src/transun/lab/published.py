@@ -1,0 +1,27 @@
+"""The numbers that the paper prints, kept as data."""
+
+import json
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+
+@cache
+def _paper() -> dict[str, Any]:
+    text = files("transun.lab").joinpath("paper.json").read_text(encoding="utf-8")
+    tables: dict[str, Any] = json.loads(text)["tables"]
+    return tables
+
+
+def published(table: str, method: str, transform: str, column: str) -> float | None:
+    """The paper's value of a cell, or None where it prints none.
+
+    >>> published("solve_bias_sim", "TranSUN", "ln(y+1)", "RS-G")
+    0.0014
+    """
+    entry = _paper()[table]
+    for row in entry["rows"]:
+        if (row["method"], row["transform"]) == (method, transform):
+            value = row["values"][entry["columns"].index(column)]
+            return None if value is None else float(value)
+    return None

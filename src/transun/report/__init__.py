@@ -1,0 +1,1 @@
+"""Reports for people: Markdown pages and pictures."""
