@@ -15,7 +15,7 @@ LAYERS = [
     {"model", "optimisers", "averaging", "training", "evaluation", "spec", "api"},
     {"lab"},
     {"report"},
-    {"cli"},
+    {"cli", "__main__"},
 ]
 LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
 # Heavy libraries and the only rooms that may import them.
@@ -46,8 +46,8 @@ def test_imports_point_downwards(path):
         other = rest.split(".")[0]
         if package == "transun" and other in LEVEL and other != room:
             own, theirs = LEVEL[room], LEVEL[other]
-            # Layer 2 is one team, and layer 0 are its tools; every other layer keeps to itself.
-            allowed = theirs < own or (theirs == own and own in (0, 2))
+            # Layers 0, 2 and 5 are each one team; the rooms of the others keep to themselves.
+            allowed = theirs < own or (theirs == own and own in (0, 2, 5))
             assert allowed, f"{room} (layer {own}) imports {other} (layer {theirs})"
         assert room in OWNERS.get(package, {room}), f"{room} imports {package}"
 

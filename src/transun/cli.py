@@ -52,7 +52,7 @@ def demo(
     from transun.lab.demo import run_demo
     from transun.lab.store import write
     from transun.report.chart import calibration_chart, save
-    from transun.report.demo import HEADER, decile_rows, demo_json, demo_page, demo_rows, verdict
+    from transun.report.demo import decile_rows, demo_json, demo_page, demo_table, verdict
 
     _say(f"A log of {orders:,} orders whose true mean is known; the last fifth is held out.", as_json)
     outcomes = run_demo(OrderLog(orders, seed=seed), seed=seed, progress=progress)
@@ -64,7 +64,7 @@ def demo(
     if as_json:
         typer.echo(json.dumps(demo_json(outcomes)))
         return
-    _print_table(HEADER, demo_rows(outcomes))
+    _print_table(*demo_table(outcomes))
     typer.echo(verdict(outcomes))
     typer.echo(f"Written to {out}/: demo.md, demo.json, calibration.png, calibration.svg")
 
@@ -107,11 +107,12 @@ def _say(text: str, quiet: bool) -> None:
 
 def _print_table(header: list[str], rows: list[list[str]]) -> None:
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
     shown = Table(*header)
     for row in rows:
-        shown.add_row(*row)
+        shown.add_row(*map(escape, row))
     Console().print(shown)
 
 

@@ -7,31 +7,26 @@ from transun.lab.demo import Outcome
 from transun.metrics import BinTable
 from transun.report.markdown import table
 
-# Columns: what a person reads, and how it is shown.
-_COLUMNS = {
-    "PGR": ("predicted / actual total", "{:.3f}"),
-    "TRE": ("TRE", "{:.3f}"),
-    "MRE": ("MRE", "{:.3f}"),
-    "NRMSE": ("NRMSE", "{:.3f}"),
-    "XAUC": ("XAUC", "{:.4f}"),
+# What a person reads for a metric, and its format.
+_LINES = {
+    "PGR": ("predicted / actual total (PGR)", "{:.3f}"),
+    "TRE": ("total relative error (TRE)", "{:.3f}"),
+    "MRE": ("mean relative error (MRE)", "{:.3f}"),
+    "NRMSE": ("error (NRMSE)", "{:.3f}"),
+    "XAUC": ("ranking (XAUC)", "{:.4f}"),
 }
-HEADER = ["model", *[title for title, _ in _COLUMNS.values()], "distance to E[y|x]", "seconds"]
 
 
-def demo_rows(outcomes: Mapping[str, Outcome]) -> list[list[str]]:
-    """One row per model: each metric ± its standard error."""
-    return [
-        [
-            name,
-            *[
-                f"{form.format(outcome.metrics[metric])} ± {form.format(outcome.errors[metric])}"
-                for metric, (_, form) in _COLUMNS.items()
-            ],
-            f"{outcome.distance:.3f}",
-            f"{outcome.seconds:.1f}",
-        ]
-        for name, outcome in outcomes.items()
+def demo_table(outcomes: Mapping[str, Outcome]) -> tuple[list[str], list[list[str]]]:
+    """Header and rows: one line per metric, one column per model, values ± standard errors."""
+    models = outcomes.values()
+    rows = [
+        [title, *[f"{form.format(o.metrics[name])} ± {form.format(o.errors[name])}" for o in models]]
+        for name, (title, form) in _LINES.items()
     ]
+    rows.append(["distance to the true E[y|x]", *[f"{o.distance:.3f}" for o in models]])
+    rows.append(["seconds of training", *[f"{o.seconds:.1f}" for o in models]])
+    return ["held-out orders", *outcomes], rows
 
 
 def verdict(outcomes: Mapping[str, Outcome]) -> str:
@@ -50,7 +45,7 @@ def demo_page(outcomes: Mapping[str, Outcome], picture: str) -> str:
     parts = [
         "# A log-trained model and its debiased twin",
         verdict(outcomes),
-        table(HEADER, demo_rows(outcomes)),
+        table(*demo_table(outcomes)),
         "Made by `transun demo`: a simulated order log whose E[y|x] is known; the last fifth of it is held out.",
         f"![calibration by decile of the prediction]({picture})",
     ]

@@ -1,0 +1,130 @@
+import json
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+from typer.testing import CliRunner
+
+from transun import __version__
+from transun.cli import app
+
+RUN = CliRunner()
+
+
+def python(*arguments):
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False)
+
+
+def invoke(*arguments):
+    result = RUN.invoke(app, [str(argument) for argument in arguments])
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def test_demo_shows_the_bias_and_its_removal(tmp_path):
+    result = invoke("demo", "--orders", 20_000, "--out", tmp_path)
+    assert "LogMSE under-predicts the total by" in result.output
+    assert "true E[y|x]" in result.output
+    found = json.loads((tmp_path / "demo.json").read_text())
+    assert found["LogMSE"]["metrics"]["PGR"] < 0.8
+    assert len(found["LogSUN"]["deciles"]) == 10
+    assert (tmp_path / "calibration.png").read_bytes().startswith(b"\x89PNG")
+    assert "<svg" in (tmp_path / "calibration.svg").read_text()
+    assert "calibration.svg" in (tmp_path / "demo.md").read_text()
+
+
+def test_demo_speaks_json(tmp_path):
+    result = invoke("demo", "--orders", 2000, "--json", "--out", tmp_path)
+    assert set(json.loads(result.stdout)) == {"LogMSE", "LogSUN"}
+
+
+@pytest.mark.parametrize("arguments", [["demo", "--orders", 10], ["demo", "--nonsense"], ["nothing"]])
+def test_mistakes_exit_with_two(arguments):
+    assert RUN.invoke(app, [str(argument) for argument in arguments]).exit_code == 2
+
+
+@pytest.mark.parametrize("command", [[], ["demo"], ["reproduce"], ["reproduce", "synthetic"]])
+def test_help_says_what_it_does(command):
+    result = RUN.invoke(app, [*command, "--help"])
+    assert result.exit_code == 0
+    assert len(result.output) > 200
+
+
+def test_version():
+    assert invoke("--version").output.strip() == __version__
+
+
+def test_errors_are_one_line_without_a_traceback(tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    result = python("-m", "transun", "demo", "--orders", "1000", "--out", str(blocked / "inner"))
+    assert result.returncode == 2
+    assert "Traceback" not in result.stderr
+    assert "error: " in result.stderr
+
+
+def test_help_does_not_import_torch():
+    script = """
+import sys
+from transun.cli import app
+try:
+    app(["--help"])
+except SystemExit:
+    pass
+assert "torch" not in sys.modules
+"""
+    result = python("-c", script)
+    assert result.returncode == 0, result.stderr
+
+
+def test_core_needs_torch_and_numpy_alone():
+    """The machine with the GPU has nothing else: heads, networks, simulated data and fit must run there."""
+    script = """
+import sys
+for name in ("rich", "typer", "scipy", "sklearn", "altair", "pandas", "polars", "pyarrow"):
+    sys.modules[name] = None
+from transun import Constant, EmbeddingMLP, LogSUN, Model, OrderLog, evaluate, fit
+log = OrderLog(orders=1000, users=20, items=10, history=3)
+data = log.dataset()
+model = Model(EmbeddingMLP(log.sizes, {"history": "item"}, ("log_price",)), LogSUN())
+fit(model, data)
+print(evaluate(model, data))
+"""
+    result = python("-c", script)
+    assert result.returncode == 0, result.stderr
+    assert "PGR" in result.stdout
+
+
+def test_a_missing_extra_is_named():
+    script = """
+import sys
+sys.modules["altair"] = None
+from transun.report.chart import calibration_chart
+calibration_chart({})
+"""
+    result = python("-c", script)
+    assert "pip install 'transun[report]'" in result.stderr
+
+
+def test_an_interrupted_reproduction_goes_on(tmp_path):
+    """Killed after its first cells, the second run repeats none of them."""
+    command = [sys.executable, "-m", "transun", "reproduce", "synthetic", "--quick", "--out", str(tmp_path)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=os.environ)
+    runs = tmp_path / "runs"
+    deadline = time.monotonic() + 120
+    while len(list(runs.glob("*.json"))) < 3 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.kill()
+    process.wait()
+    kept = {path.name: path.stat().st_mtime_ns for path in runs.glob("*.json")}
+    assert len(kept) >= 3
+    invoke("reproduce", "synthetic", "--quick", "--out", tmp_path)
+    assert {name: (runs / name).stat().st_mtime_ns for name in kept} == kept
+    report = json.loads((tmp_path / "synthetic.json").read_text())
+    assert len(report["cells"]) == 56
+    claims = {claim["text"]: claim["holds"] for claim in report["claims"]}
+    assert all(holds for text, holds in claims.items() if text.startswith("T-MSE") or "0.02 level" in text)
+    page = (tmp_path / "synthetic.md").read_text()
+    assert page.count("\n| TranSUN | ln(y+1) |") == 5
