@@ -10,9 +10,21 @@ import transun
 
 ROOT = Path(transun.__file__).parent
 LAYERS = [
-    {"transforms", "losses", "schemes", "extras", "progress"},
+    {"transforms", "losses", "schemes", "corrections", "extras", "progress"},
     {"heads", "backbones", "metrics", "data"},
-    {"model", "optimisers", "averaging", "training", "evaluation", "spec", "api"},
+    {
+        "model",
+        "optimisers",
+        "averaging",
+        "training",
+        "history",
+        "journal",
+        "keeper",
+        "evaluation",
+        "debiasing",
+        "spec",
+        "api",
+    },
     {"lab"},
     {"report"},
     {"cli", "__main__"},

@@ -215,6 +215,67 @@ def test_interrupting_leaves_a_usable_model():
     assert predict(model, VALID).isfinite().all()
 
 
+PLAN = {"epochs": 3, "averaging": EMA(0.9), "valid": VALID, "check_every": 4, "decay": linear, "seed": 3}
+
+
+class TestResume:
+    def uninterrupted(self):
+        model = Model(NETWORK, LogSUN())
+        return model, fit(model, DATA, **PLAN)
+
+    @pytest.mark.parametrize("at", [0, 5, 9, 16])
+    def test_goes_on_to_the_same_weights(self, tmp_path, at):
+        def stop(step):
+            if step.step == at:
+                raise KeyboardInterrupt
+
+        path = tmp_path / "runs" / "state.pt"
+        with pytest.raises(KeyboardInterrupt):
+            fit(Model(NETWORK, LogSUN()), DATA, **PLAN, resume=path, on_step=stop)
+        assert path.exists()
+        resumed = Model(NETWORK, LogSUN())
+        steps = []
+        history = fit(resumed, DATA, **PLAN, resume=path, on_step=lambda step: steps.append(step.step))
+        assert steps[0] == at + 1
+        model, whole = self.uninterrupted()
+        assert torch.equal(weights(resumed), weights(model))
+        assert history.checks == whole.checks
+        assert history.steps == whole.steps
+        assert history.rows == whole.rows
+        assert not path.exists()
+
+    def test_another_run_is_refused(self, tmp_path):
+        path = tmp_path / "state.pt"
+        self.interrupt(path)
+        with pytest.raises(ValueError, match="belongs to another run"):
+            fit(Model(NETWORK, LogSUN()), DATA, resume=path, epochs=9)
+
+    @pytest.mark.parametrize("content", [b"", b"nonsense", b"PK\x03\x04broken"])
+    def test_a_foreign_file_is_refused(self, tmp_path, content):
+        path = tmp_path / "state.pt"
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match="remove it to start over"):
+            fit(Model(NETWORK, LogSUN()), DATA, resume=path)
+
+    def test_nothing_in_the_file_is_executed(self, tmp_path):
+        class Evil:
+            def __reduce__(self):
+                return (open, (str(tmp_path / "touched"), "w"))
+
+        path = tmp_path / "state.pt"
+        torch.save({"plan": Evil()}, path)
+        with pytest.raises(ValueError, match="remove it to start over"):
+            fit(Model(NETWORK, LogSUN()), DATA, resume=path)
+        assert not (tmp_path / "touched").exists()
+
+    def interrupt(self, path):
+        def stop(step):
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            fit(Model(NETWORK, LogSUN()), DATA, **PLAN, resume=path, on_step=stop)
+
+
 def test_progress_is_shown(capsys):
     fit(Model(NETWORK, LogSUN()), DATA, progress=True)
     assert "training" in capsys.readouterr().err

@@ -3,9 +3,12 @@
 from transun import (
     averaging,
     backbones,
+    corrections,
     data,
+    debiasing,
     evaluation,
     heads,
+    history,
     losses,
     metrics,
     model,
@@ -16,9 +19,12 @@ from transun import (
 )
 from transun.averaging import *
 from transun.backbones import *
+from transun.corrections import *
 from transun.data import *
+from transun.debiasing import *
 from transun.evaluation import *
 from transun.heads import *
+from transun.history import *
 from transun.losses import *
 from transun.metrics import *
 from transun.model import *
@@ -30,7 +36,9 @@ from transun.transforms import *
 __all__: list[str] = []
 __all__ += averaging.__all__
 __all__ += backbones.__all__
+__all__ += corrections.__all__
 __all__ += data.__all__
+__all__ += debiasing.__all__
 __all__ += evaluation.__all__
 __all__ += heads.__all__
 __all__ += losses.__all__
@@ -38,5 +46,6 @@ __all__ += metrics.__all__
 __all__ += model.__all__
 __all__ += optimisers.__all__
 __all__ += schemes.__all__
+__all__ += history.__all__
 __all__ += training.__all__
 __all__ += transforms.__all__

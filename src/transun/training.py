@@ -2,58 +2,27 @@
 
 import math
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from transun.averaging import Average, Averaging
-from transun.evaluation import Rows, Source, measure
+from transun.evaluation import Rows, Source
+from transun.history import History, Step
+from transun.journal import Journal, TrainingState
+from transun.keeper import Keeper
 from transun.metrics import NRMSE, Metric
 from transun.model import Model
 from transun.optimisers import Adam, Optimiser, constant
 from transun.progress import Progress
+from transun.spec import dumps
 
-__all__ = ["Check", "History", "Step", "fit"]
+__all__ = ["fit"]
 
 # How many points of the learning curve a history keeps.
 _POINTS = 1000
-
-
-@dataclass(frozen=True)
-class Step:
-    """What one optimiser step saw: the mean of every loss term over its batch."""
-
-    step: int
-    epoch: int
-    rate: float
-    terms: dict[str, float]
-
-    @property
-    def loss(self) -> float:
-        """The sum of the terms."""
-        return sum(self.terms.values())
-
-
-@dataclass(frozen=True)
-class Check:
-    """One look at the validation data after `step` steps."""
-
-    step: int
-    value: float
-
-
-@dataclass
-class History:
-    """What happened during `fit`: about a thousand points of the learning curve, and every validation check."""
-
-    steps: list[Step] = field(default_factory=list)
-    checks: list[Check] = field(default_factory=list)
-    best: Check | None = None
-    stopped_early: bool = False
-    seconds: float = 0.0
-    rows: int = 0
 
 
 def fit(
@@ -71,6 +40,7 @@ def fit(
     check_every: int | None = None,
     patience: int | None = None,
     base: Model | None = None,
+    resume: str | Path | None = None,
     seed: int = 0,
     on_step: Callable[[Step], None] | None = None,
     progress: bool | None = None,
@@ -95,6 +65,8 @@ def fit(
         check_every: steps between looks, instead of epochs.
         patience: looks without improvement before training stops; None never stops.
         base: a trained model without this one's last branches, whose weights and constants are taken over first.
+        resume: a file that keeps the state of training, written every minute and on Ctrl-C, removed at the end. Where
+            it exists, training goes on from it and ends in the same weights as if never interrupted.
         seed: of the order of rows and of dropout.
         on_step: called after each step with its losses; reading them synchronises a GPU every step.
         progress: show a progress bar; None shows it on a terminal.
@@ -106,49 +78,67 @@ def fit(
     stepper = optimiser.build(model.parameters())
     per_epoch = math.ceil(len(data) / batch_size)
     total = epochs * per_epoch
-    history = History()
     average = Average(model) if averaging else None
-    keeper = _Keeper(model, average, valid, monitor, history) if valid is not None else None
+    keeper = Keeper(model, average, valid, monitor) if valid is not None else None
     every = check_every or per_epoch
-    log_every = max(1, total // _POINTS)
+    history = History()
     began = time.perf_counter()
     model.train()
     with torch.random.fork_rng(devices=_devices(model)), Progress("training", total, progress) as bar:
         torch.manual_seed(seed)
-        step = 0
+        state = TrainingState(model, stepper, average, keeper, history)
+        journal = Journal(
+            resume, f"{dumps(optimiser)}, {epochs} epochs, batch {batch_size}, seed {seed}, {len(data)} rows"
+        )
+        done = journal.restore(state)
         try:
-            for epoch in range(epochs):
-                for rows in data.batches(batch_size, seed=_epoch_seed(seed, epoch)):
-                    rate = optimiser.rate * decay(step / total)
-                    for group in stepper.param_groups:
-                        group["lr"] = rate
-                    terms = _descend(model, rows, stepper, clip)
-                    if average is not None and averaging is not None:
-                        average.update(averaging.weight(step, total))
-                    logged = step % log_every == 0 or step + 1 == total
-                    if on_step is not None or logged:
-                        seen = Step(step, epoch, rate, {name: float(term) for name, term in terms.items()})
-                        _require_finite(seen)
-                        if logged:
-                            history.steps.append(seen)
-                        if on_step is not None:
-                            on_step(seen)
-                        bar.advance(step + 1, f"loss {seen.loss:.4g}")
-                    step += 1
-                    history.rows += len(rows.y)
-                    if keeper is not None and (step % every == 0 or step == total):
-                        keeper.look(step)
-                        if patience is not None and keeper.worse >= patience:
-                            history.stopped_early = True
-                            return history
+            for step, epoch, rows in _steps(data, epochs, batch_size, seed, done):
+                rate = optimiser.rate * decay(step / total)
+                for group in stepper.param_groups:
+                    group["lr"] = rate
+                terms = _descend(model, rows, stepper, clip)
+                if average is not None and averaging is not None:
+                    average.update(averaging.weight(step, total))
+                history.rows += len(rows.y)
+                logged = step % max(1, total // _POINTS) == 0 or step + 1 == total
+                if logged or on_step is not None:
+                    seen = Step(step, epoch, rate, {name: float(term) for name, term in terms.items()})
+                    _require_finite(seen)
+                    history.steps += [seen] if logged else []
+                    bar.advance(step + 1, f"loss {seen.loss:.4g}")
+                done = step + 1
+                if keeper is not None and (done % every == 0 or done == total):
+                    history.checks.append(keeper.look(done))
+                    history.best = keeper.best
+                    history.stopped_early = patience is not None and keeper.worse >= patience
+                journal.tick(state, done)
+                if on_step is not None:
+                    on_step(seen)
+                if history.stopped_early:
+                    break
+        except KeyboardInterrupt:
+            journal.save(state, done)
+            raise
         finally:
             if average is not None:
                 average.swap()
             if keeper is not None:
                 keeper.restore()
-            history.seconds = time.perf_counter() - began
+            history.seconds += time.perf_counter() - began
             model.eval()
+    journal.close()
     return history
+
+
+def _steps(data: Source, epochs: int, batch_size: int, seed: int, done: int) -> Iterator[tuple[int, int, Rows]]:
+    """Step, epoch and rows of every step from `done` on: the same rows for the same seed, wherever one begins."""
+    step = 0
+    for epoch in range(epochs):
+        # Neighbouring seeds must not replay each other's epochs.
+        for rows in data.batches(batch_size, seed=(seed * 1_000_003 + epoch) % 2**63):
+            if step >= done:
+                yield step, epoch, rows
+            step += 1
 
 
 def _descend(model: Model, rows: Rows, stepper: torch.optim.Optimizer, clip: float | None) -> dict[str, Tensor]:
@@ -166,36 +156,6 @@ def _mean(term: Tensor, weight: Tensor | None) -> Tensor:
         return term.mean()
     # A batch may happen to hold only rows of weight zero: it teaches nothing.
     return (term * weight).sum() / weight.sum().clamp(min=torch.finfo(weight.dtype).tiny)
-
-
-class _Keeper:
-    """Looks at validation data, remembers the best weights and how many looks ago they were."""
-
-    def __init__(self, model: Model, average: Average | None, valid: Source, monitor: Metric, history: History) -> None:
-        self.model, self.average, self.valid, self.monitor, self.history = model, average, valid, monitor, history
-        self.worse = 0
-        self.weights: dict[str, Tensor] | None = None
-
-    def look(self, step: int) -> None:
-        if self.average is None:
-            self._look(step)
-        else:
-            with self.average.standing_in():
-                self._look(step)
-
-    def _look(self, step: int) -> None:
-        value = measure(self.model, self.valid, [self.monitor]).compute()[self.monitor.name]
-        check = Check(step, value)
-        self.history.checks.append(check)
-        best = self.history.best
-        self.worse += 1
-        if math.isfinite(value) and (best is None or self.monitor.badness(value) < self.monitor.badness(best.value)):
-            self.history.best, self.worse = check, 0
-            self.weights = {name: value.detach().clone() for name, value in self.model.state_dict().items()}
-
-    def restore(self) -> None:
-        if self.weights is not None:
-            self.model.load_state_dict(self.weights)
 
 
 def _require_finite(step: Step) -> None:
@@ -224,11 +184,6 @@ def _check_arguments(
         raise ValueError("patience and check_every look at validation data: pass valid=...")
     if patience is not None and patience < 1:
         raise ValueError(f"fit needs patience >= 1, got {patience}")
-
-
-def _epoch_seed(seed: int, epoch: int) -> int:
-    # Neighbouring seeds must not replay each other's epochs.
-    return (seed * 1_000_003 + epoch) % 2**63
 
 
 def _devices(model: Model) -> list[int]:
