@@ -34,17 +34,19 @@ class Trained(NamedTuple):
     last: Raw
 
 
-def train_constants(head: Head, y: Tensor, rates: Sequence[float], batch: int, averaging: Averaging) -> Trained:
-    """One epoch of SGD from zero on each row of y (seeds, n), at each learning rate.
+def train_constants(
+    head: Head, y: Tensor, start: Raw, rates: Sequence[float], batch: int, averaging: Averaging
+) -> Trained:
+    """One epoch of SGD from `start`, (width,) per branch, on each row of y (seeds, n), at each learning rate.
 
     >>> y = torch.tensor([[1.0, 3.0] * 500])
-    >>> trained = train_constants(MSE(), y, rates=(0.1,), batch=10, averaging=Tail())
+    >>> trained = train_constants(MSE(), y, (torch.zeros(1),), rates=(0.1,), batch=10, averaging=Tail())
     >>> round(trained.average[0].item(), 3)
     2.0
     """
     runs = len(y) * len(rates)
     rate = torch.tensor(rates, dtype=y.dtype).repeat(len(y)).unsqueeze(1)
-    outputs = [torch.zeros(runs, branch.width, dtype=y.dtype, requires_grad=True) for branch in head.branches]
+    outputs = [value.to(y.dtype).repeat(runs, 1).requires_grad_() for value in start]
     average = [output.detach().double() for output in outputs]
     chunks = torch.split(y, batch, dim=1)
     for step, chunk in enumerate(chunks):

@@ -13,7 +13,7 @@ def _paper() -> dict[str, Any]:
     return tables
 
 
-def published(table: str, method: str, transform: str, column: str) -> float | None:
+def published(table: str, method: str, label: str, column: str) -> float | None:
     """The paper's value of a cell, or None where it prints none.
 
     >>> published("solve_bias_sim", "TranSUN", "ln(y+1)", "RS-G")
@@ -21,7 +21,13 @@ def published(table: str, method: str, transform: str, column: str) -> float | N
     """
     entry = _paper()[table]
     for row in entry["rows"]:
-        if (row["method"], row["transform"]) == (method, transform):
+        if (row["method"], row["label"]) == (method, label):
             value = row["values"][entry["columns"].index(column)]
             return None if value is None else float(value)
     return None
+
+
+def notes(table: str) -> list[str]:
+    """Why cells of the paper differ from the closed form, where we know."""
+    found: list[str] = _paper()[table].get("notes", [])
+    return found

@@ -88,7 +88,9 @@ class Transform:
         self.check(y)
         if math.isfinite(self.upper):
             return self
-        return replace(self, upper=min(max(_HEADROOM * float(y.abs().max()), self.floor), LARGEST))
+        # Targets that are all zero say nothing about a bound.
+        largest = max(_HEADROOM * float(y.abs().max()), self.floor) or 1.0
+        return replace(self, upper=min(largest, LARGEST))
 
 
 def require_positive(owner: object, name: str, value: float) -> None:

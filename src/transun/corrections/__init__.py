@@ -1,0 +1,8 @@
+"""Post-hoc corrections: from a trained point u to a prediction without the retransformation bias."""
+
+from transun.corrections.correction import Correction
+from transun.corrections.isotonic import SmoothIsotonic
+from transun.corrections.normal import NormalTheory, SecondOrder
+from transun.corrections.smearing import BinnedSmearing, Smearing
+
+__all__ = ["BinnedSmearing", "Correction", "NormalTheory", "SecondOrder", "Smearing", "SmoothIsotonic"]

@@ -1,0 +1,87 @@
+"""The concept of a correction: learned from held-out points and targets, then a function of the point alone.
+
+A model trained on T(y) knows a point u of the law of T(y)|x, and T⁻¹(u) is not the mean of y|x. A correction looks at
+rows that the model was not trained on and learns what to predict instead. Unlike GTS it sees x only through u, so it
+can be right on average over all rows that share a u, and no finer.
+"""
+
+import copy
+import inspect
+from typing import Self
+
+import torch
+from torch import Tensor, nn
+
+from transun.transforms import Identity, Transform
+
+
+class Correction(nn.Module):
+    """A map from points u in the space of T to predictions in units of the target, learned by `fit`.
+
+    What is learned lives in buffers whose shapes the constructor decides, so that a `state_dict` of a fitted
+    correction loads into an unfitted one and an exported graph holds it. A correction that has learned nothing yet
+    predicts T⁻¹(u): no residuals seen, nothing corrected.
+
+    A subclass registers its buffers with the values that correct nothing and writes `_learn` and `_correct`. Every
+    constructor argument is stored under its own name.
+    """
+
+    transform: Transform = Identity()
+    """T, taken from `fit` or `on`; it is the trained model's, not this object's, hence no constructor argument."""
+
+    def fit(self, u: Tensor, y: Tensor, transform: Transform, weight: Tensor | None = None) -> Self:
+        """A copy that has learned from these rows; the correction itself stays as it is.
+
+        Args:
+            u: points (n,) of rows that the model was not trained on, or out of fold. On training rows the residuals
+                are too small and the correction with them.
+            y: targets (n,) of the same rows.
+            transform: T, whose space u lives in.
+            weight: what each row counts (n,); None counts every row once.
+
+        """
+        _check(u, y, transform, weight)
+        u, y = u.detach().double(), y.detach().double()
+        weight = torch.ones_like(u) if weight is None else weight.detach().double()
+        counted = weight > 0.0
+        fitted = self.on(transform).to(u.device)
+        for name, value in fitted._learn(u[counted], y[counted], weight[counted]).items():
+            fitted.get_buffer(name).copy_(value)
+        return fitted
+
+    def on(self, transform: Transform) -> Self:
+        """A copy with the same state on the space of another T."""
+        moved = copy.deepcopy(self)
+        moved.transform = transform
+        return moved
+
+    def unfitted(self) -> Self:
+        """The same correction on the same T before it learned anything."""
+        names = inspect.signature(type(self)).parameters
+        return type(self)(**{name: getattr(self, name) for name in names}).on(self.transform)
+
+    def forward(self, u: Tensor) -> Tensor:
+        """Predictions (B,) for the points u (B,), inside the transform's credible targets."""
+        return self._correct(u).clamp(*self.transform.bounds)
+
+    def _learn(self, u: Tensor, y: Tensor, weight: Tensor) -> dict[str, Tensor]:
+        """The buffers by name, learned from n ≥ 1 checked rows in float64 of positive weight."""
+        raise NotImplementedError
+
+    def _correct(self, u: Tensor) -> Tensor:
+        raise NotImplementedError
+
+
+def _check(u: Tensor, y: Tensor, transform: Transform, weight: Tensor | None) -> None:
+    """Raise a `ValueError` that names what is wrong with the rows a correction should learn from."""
+    if u.ndim != 1 or u.shape != y.shape:
+        raise ValueError(f"a correction needs points and targets (n,), got {tuple(u.shape)} and {tuple(y.shape)}")
+    if weight is not None and (weight.shape != y.shape or bool((weight < 0.0).any())):
+        raise ValueError(f"a correction needs {len(y)} weights that are not negative, got {tuple(weight.shape)}")
+    if len(y) == 0 or (weight is not None and not bool((weight > 0.0).any())):
+        raise ValueError("there are no rows to learn a correction from")
+    for name, value in (("point", u), ("target", y), ("T(target)", transform(y))):
+        wrong = ~value.isfinite()
+        if wrong.any():
+            row = int(wrong.nonzero()[0])
+            raise ValueError(f"{name} {value[row].item()} in row {row} is not finite; y = {y[row].item():g}")

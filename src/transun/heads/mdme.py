@@ -1,0 +1,201 @@
+"""MDME: the group of the target, its bucket within the group, its place within the bucket."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy, pad
+
+from transun.heads.bins import (
+    Binned,
+    Binning,
+    EqualFrequency,
+    leaf_means,
+    leaf_of,
+    leaf_sizes,
+    log_shares,
+    odds,
+)
+from transun.heads.density import widen
+from transun.heads.head import Branch, Raw
+
+Choice = Callable[[Tensor, Tensor, Tensor], Tensor]
+"""(log P(group) (B, S), log P(bucket | group) (B, S, K), values (B, S, K)) -> the prediction (B,)."""
+
+
+@dataclass(frozen=True)
+class MostLikelyBucket:
+    """The value of the likeliest bucket of the likeliest group, as published: jumps where the winner changes.
+
+    Learns the mean within one bucket, so totals can be far off: on skewed targets it forgets the tail. Buckets of equal
+    frequency all but tie where features say little, and there rounding picks the winner.
+
+    >>> group, bucket = torch.tensor([[0.6, 0.4]]).log(), torch.tensor([[[0.3, 0.7], [1.0, 0.0]]]).log()
+    >>> MostLikelyBucket()(group, bucket, torch.tensor([[[1.0, 2.0], [3.0, 4.0]]])).tolist()
+    [2.0]
+    """
+
+    def __call__(self, group: Tensor, bucket: Tensor, value: Tensor) -> Tensor:
+        """The prediction, (B,)."""
+        winner = group.argmax(-1)
+        place = _of_group(bucket, winner).argmax(-1, keepdim=True)
+        return _of_group(value, winner).gather(-1, place).squeeze(-1)
+
+
+@dataclass(frozen=True)
+class ExpectedBucket:
+    """Σ P(group)·P(bucket | group)·value: all buckets count, and the mean is kept.
+
+    >>> group, bucket = torch.tensor([[0.5, 0.5]]).log(), torch.tensor([[[0.5, 0.5], [1.0, 0.0]]]).log()
+    >>> ExpectedBucket()(group, bucket, torch.tensor([[[1.0, 2.0], [3.0, 4.0]]])).tolist()
+    [2.25]
+    """
+
+    def __call__(self, group: Tensor, bucket: Tensor, value: Tensor) -> Tensor:
+        """The prediction, (B,)."""
+        return ((group.unsqueeze(-1) + bucket).exp() * value).sum((-2, -1))
+
+
+class MDME(Binned):
+    """Classifies the group of y, then its bucket in that group, and learns its place σ(ρ) in [0, 1] within the bucket.
+
+    Minimises the cross-entropy of the group, that of the bucket among those of the **true** group, and
+    (σ(ρ) - (y - e_j) / (e_{j+1} - e_j))² in the true bucket, so that its value e_j + σ(ρ)·(e_{j+1} - e_j) is the mean
+    of the targets there. `choice` makes one prediction of all buckets. Those without training rows never learn.
+
+    Args:
+        groups: S sub-distributions; each owns neighbouring buckets.
+        buckets: K buckets a group.
+        binning: where the S·K buckets end: `EqualFrequency()` on real data, `EqualWidth()` in the synthetic table.
+        choice: `ExpectedBucket()` keeps the mean; `MostLikelyBucket()` is the published inference, to compare with the
+            paper.
+        ordinal: weight of binary terms 1[group > m] and 1[bucket > m] on outputs of their own, which know that the
+            classes are ordered. 0 leaves those outputs out.
+        distillation: weight of KL(ordinal ‖ classes), by which they teach the classes; needs `ordinal` > 0. The public
+            re-implementation has 0.5.
+        temperature: of both sides of that KL. Small ones teach the winner alone.
+
+    >>> head = MDME(1, 2).prepare(torch.tensor([0.0, 1.0, 2.0, 3.0, 6.0]))  # buckets [0, 2] and (2, 6]
+    >>> raw = (torch.tensor([[0.0, 0.0, 1.0, 0.0, 0.0]]),)  # one group, two buckets, the middle of each: 1 and 4
+    >>> round(head(raw).item(), 4)  # (1 + 4e) / (1 + e)
+    3.1932
+    >>> head.replace(choice=MostLikelyBucket()).prepare(torch.tensor([0.0, 2.0, 6.0]))(raw).item()
+    4.0
+    >>> terms = head.loss(raw, torch.tensor([3.0]))  # ln(1 + 1/e), and (1/2 - 1/4)²
+    >>> round(terms["bucket"].item(), 4), round(terms["within"].item(), 4)
+    (0.3133, 0.0625)
+
+    """
+
+    def __init__(
+        self,
+        groups: int = 4,
+        buckets: int = 4,
+        binning: Binning = EqualFrequency(),
+        choice: Choice = ExpectedBucket(),
+        ordinal: float = 0.0,
+        distillation: float = 0.0,
+        temperature: float = 0.1,
+    ) -> None:
+        if groups < 1 or buckets < 1:
+            raise ValueError(f"MDME needs groups >= 1 and buckets >= 1, got {groups} and {buckets}")
+        if not (ordinal >= 0.0 and distillation >= 0.0 and temperature > 0.0):
+            raise ValueError(
+                "MDME needs ordinal >= 0, distillation >= 0 and temperature > 0, "
+                f"got {ordinal}, {distillation} and {temperature}"
+            )
+        if distillation > 0.0 and ordinal == 0.0:
+            raise ValueError("MDME: distillation teaches from the ordinal outputs; set ordinal > 0 as well")
+        super().__init__(groups * buckets, binning)
+        self.groups, self.buckets, self.choice = groups, buckets, choice
+        self.ordinal, self.distillation, self.temperature = ordinal, distillation, temperature
+        # Group logits, bucket logits, places; then, if asked for, the ordinal logits of groups and of buckets.
+        ordered = (groups - 1, groups * (buckets - 1)) if ordinal else ()
+        self._widths = [groups, groups * buckets, groups * buckets, *ordered]
+        self.branches = (Branch(sum(self._widths)),)
+
+    def shares(self, raw: Raw) -> Tensor:
+        group, bucket, *_ = self._logits(raw)
+        return (group.log_softmax(-1).unsqueeze(-1) + bucket.log_softmax(-1)).exp().flatten(1)
+
+    def point(self, raw: Raw) -> Tensor:
+        group, bucket, place, *_ = self._logits(raw)
+        edges = self.edges.to(place)
+        value = (edges[:-1] + place.sigmoid() * edges.diff()).reshape(bucket.shape)
+        return self.choice(group.log_softmax(-1), bucket.log_softmax(-1), value)
+
+    def loss(self, raw: Raw, y: Tensor) -> dict[str, Tensor]:
+        group, bucket, place, *ordered = self._logits(raw)
+        edges = self.edges.to(place.device)
+        leaf = leaf_of(y, edges)
+        true_group, true_bucket = leaf // self.buckets, leaf % self.buckets
+        # The buckets of the true group, whichever group is predicted: only there does the label mean anything.
+        mine = _of_group(bucket, true_group)
+        guess = place.gather(1, leaf.unsqueeze(1)).squeeze(1).sigmoid()
+        terms = {
+            "group": cross_entropy(group, true_group, reduction="none"),
+            "bucket": cross_entropy(mine, true_bucket, reduction="none"),
+            "within": (guess - _place(y, edges, leaf).to(guess.dtype)).square(),
+        }
+        if ordered:
+            group_order, bucket_order = ordered[0], _of_group(ordered[1], true_group)
+            terms["ordinal"] = self.ordinal * (_ordinal(group_order, true_group) + _ordinal(bucket_order, true_bucket))
+            if self.distillation:
+                taught = self._taught(group_order, group) + self._taught(bucket_order, mine)
+                terms["distillation"] = self.distillation * taught
+        return terms
+
+    def start(self, y: Tensor) -> Raw:
+        edges = self.edges.to(y.device)
+        sizes = leaf_sizes(y, edges).reshape(self.groups, self.buckets)
+        leaf = torch.arange(len(edges) - 1, device=y.device)
+        # The mean's place: the clamp keeps the logit of a bucket whose targets all lie at one end finite.
+        place = _place(leaf_means(y, edges), edges, leaf).double()
+        parts = [log_shares(sizes.sum(1)), log_shares(sizes).flatten(), odds(place, torch.ones_like(place))]
+        if self.ordinal:
+            parts += [_start_ordinal(sizes.sum(1)), _start_ordinal(sizes).flatten()]
+        return (torch.cat(parts).to(y.dtype),)
+
+    def _logits(self, raw: Raw) -> list[Tensor]:
+        """Groups (B, S), buckets (B, S, K), places (B, S·K), and the ordinal ones (B, S-1), (B, S, K-1) if any."""
+        group, bucket, place, *ordered = torch.split(widen(raw[0]), self._widths, dim=1)
+        rows = bucket.shape[0]  # len() would freeze the batch size of an exported graph
+        logits = [group, bucket.reshape(rows, self.groups, self.buckets), place]
+        if ordered:
+            logits += [ordered[0], ordered[1].reshape(rows, self.groups, self.buckets - 1)]
+        return logits
+
+    def _taught(self, ordered: Tensor, classes: Tensor) -> Tensor:
+        """KL (B,) from what the ordinal logits say, detached, to the classes.
+
+        Class s is above the thresholds below s and not above the rest; up to a constant its log-probability is the sum
+        of their logits.
+        """
+        teacher = (pad(ordered, (1, 0)).cumsum(-1) / self.temperature).log_softmax(-1).detach()
+        student = (classes / self.temperature).log_softmax(-1)
+        return (teacher.exp() * (teacher - student)).sum(-1)
+
+
+def _of_group(values: Tensor, group: Tensor) -> Tensor:
+    """The row (B, K) of values (B, S, K) that belongs to each group (B,)."""
+    return values.gather(1, group[:, None, None].expand(-1, 1, values.shape[-1])).squeeze(1)
+
+
+def _place(y: Tensor, edges: Tensor, leaf: Tensor) -> Tensor:
+    """Where in its bucket a target lies, in [0, 1]; the middle of a bucket without width."""
+    low, width = edges[leaf], edges.diff()[leaf]
+    place = (y.to(edges) - low) / width.where(width > 0.0, 1.0)
+    return torch.where(width > 0.0, place.clamp(0.0, 1.0), 0.5)
+
+
+def _ordinal(logits: Tensor, label: Tensor) -> Tensor:
+    """Σ_m of the cross-entropies of 1[label > m], (B,)."""
+    above = label.unsqueeze(-1) > torch.arange(logits.shape[-1], device=label.device)
+    return binary_cross_entropy_with_logits(logits, above.to(logits.dtype), reduction="none").sum(-1)
+
+
+def _start_ordinal(sizes: Tensor) -> Tensor:
+    """Logits of P(class > m) for the class sizes along the last axis."""
+    total = sizes.sum(-1, keepdim=True)
+    return odds((total - sizes.cumsum(-1))[..., :-1], total)

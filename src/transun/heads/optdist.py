@@ -1,0 +1,154 @@
+"""OptDist: several densities, and a gate that learns from their likelihoods which one suits a row."""
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+import torch
+from torch import Tensor
+
+from transun.heads.density import Density
+from transun.heads.head import Branch, Raw
+from transun.heads.ziln import ZILN
+from transun.transforms import Identity
+
+# Experts that start alike and share everything would stay alike. Small even against the least spread of a ZILN.
+_APART = 1e-3
+# exp(1) noise may come out as exactly 0 in float32, about once in 2²⁴ draws, and its logarithm as -∞.
+_LEAST_NOISE = 1e-20
+
+
+@dataclass(frozen=True)
+class Gate:
+    """How the logits of a gate become weights of its experts when predicting."""
+
+    def weights(self, logits: Tensor) -> Tensor:
+        """Weights (B, K) that add up to 1, from logits (B, K)."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class HardGate(Gate):
+    """All weight on the likeliest expert, the first of equals: as in OptDist's paper.
+
+    >>> HardGate().weights(torch.tensor([[0.0, 2.0, 1.0]])).tolist()
+    [[0.0, 1.0, 0.0]]
+    """
+
+    def weights(self, logits: Tensor) -> Tensor:
+        return torch.zeros_like(logits).scatter(-1, logits.argmax(-1, keepdim=True), 1.0)
+
+
+@dataclass(frozen=True)
+class SoftGate(Gate):
+    """The softmax of the logits: predictions without jumps, and a law that is a mixture.
+
+    >>> SoftGate().weights(torch.tensor([[0.0, 0.0]])).tolist()
+    [[0.5, 0.5]]
+    """
+
+    def weights(self, logits: Tensor) -> Tensor:
+        return logits.softmax(-1)
+
+
+class OptDist(Density):
+    """`count` experts and a gate g: Σ πₖ·NLLₖ + focal·CE(h, q) + divergence·KL(ω‖q), with q = softmax(g).
+
+    In training π = softmax((g + Gumbel) / temperature), so that each expert is tried; out of training π = q. The gate
+    also learns from the experts: h is the one that explains the row's target best and ω = softmax(-NLL) how
+    clearly so, both without gradient. The experts themselves are weighted by π alone, never by h or ω: those know the
+    target, and experts trained with them split the range of y instead of the rows, so that the chosen one
+    predicts its own part only (a bias of ±88 % on two separate humps). Hence without features every expert learns what
+    it would learn alone, and the bias of ZILN stays; `GTS` around it removes that.
+
+    Args:
+        expert: the density of each expert, whose loss terms add up to -ln of a likelihood.
+        count: number of experts K.
+        gate: which expert predicts: `HardGate()`, or `SoftGate()` for their average.
+        temperature: of π; high spreads the training over all experts, low follows the noisy gate.
+        focal: weight of -(1 - q_h)²·ln q_h, the cost of not choosing the best expert.
+        divergence: weight of KL(ω‖q).
+        shared: leading stages that all later branches reuse from the first. 0 builds count + 1 whole networks,
+            embeddings included.
+
+    >>> head = OptDist(LogNormal(), count=2).eval()
+    >>> raw = (torch.tensor([[0.0, 0.0]]), torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 1.0]]))
+    >>> round(head(raw).item(), 4)  # the second expert: exp(1 + 0.4805/2) - 1
+    2.4564
+    >>> list(head.loss(raw, torch.tensor([1.0])))
+    ['experts', 'focal', 'divergence']
+
+    """
+
+    def __init__(
+        self,
+        expert: Density = ZILN(),
+        count: int = 3,
+        gate: Gate = HardGate(),
+        temperature: float = 1.0,
+        focal: float = 0.1,
+        divergence: float = 0.1,
+        shared: int = 0,
+    ) -> None:
+        super().__init__()
+        if count < 2:
+            raise ValueError(f"OptDist needs count >= 2 experts to choose from, got {count}")
+        if not temperature > 0.0:
+            raise ValueError(f"OptDist needs temperature > 0, got {temperature}")
+        if not (focal >= 0.0 and divergence >= 0.0):
+            raise ValueError(f"OptDist needs focal >= 0 and divergence >= 0, got {focal} and {divergence}")
+        self.expert, self.count, self.gate = expert, count, gate
+        self.temperature, self.focal, self.divergence, self.shared = temperature, focal, divergence, shared
+        experts = [replace(branch, shared=max(branch.shared, shared)) for branch in expert.branches * count]
+        self.branches = (expert.branches[0], *experts[1:], Branch(count, shared))
+        # The experts answer in units of the target; what remains is their credible range.
+        self.transform = Identity(lower=expert.transform.lower, upper=expert.transform.upper)
+
+    def loss(self, raw: Raw, y: Tensor) -> dict[str, Tensor]:
+        cost = torch.stack([_total(self.expert.loss(own, y)) for own in self._split(raw)], -1)
+        choice = raw[-1].log_softmax(-1)
+        known = (-cost.detach()).log_softmax(-1)  # what the targets say of the experts
+        best = choice.gather(-1, known.argmax(-1, keepdim=True)).squeeze(-1)
+        return {
+            "experts": (self._trial(raw[-1]) * cost).sum(-1),
+            "focal": -self.focal * (1.0 - best.exp()).square() * best,
+            "divergence": self.divergence * (known.exp() * (known - choice)).sum(-1),
+        }
+
+    def point(self, raw: Raw) -> Tensor:
+        return self._average(raw, [self.expert(own) for own in self._split(raw)])
+
+    def cdf(self, raw: Raw, v: Tensor) -> Tensor:
+        return self._average(raw, [self.expert.cdf(own, v) for own in self._split(raw)])
+
+    def support(self, raw: Raw) -> tuple[Tensor, Tensor]:
+        lows, highs = zip(*(self.expert.support(own) for own in self._split(raw)), strict=True)
+        return torch.stack(lows).amin(0), torch.stack(highs).amax(0)
+
+    def prepare(self, y: Tensor) -> Self:
+        return self.replace(expert=self.expert.prepare(y))
+
+    def start(self, y: Tensor) -> Raw:
+        alone = self.expert.start(y)
+        # The gate starts even, so that the first expert, which starts at the optimum, predicts.
+        experts = (value + _APART * index for index in range(self.count) for value in alone)
+        return (*experts, torch.zeros(self.count, dtype=y.dtype))
+
+    def _trial(self, logits: Tensor) -> Tensor:
+        """π (B, K), the weights of the experts' losses. They may depend on the row, but not on its target."""
+        if self.training:
+            noise = torch.empty_like(logits, dtype=torch.float32).exponential_().clamp(min=_LEAST_NOISE).log()
+            logits = (logits - noise) / self.temperature  # -ln of an exponential is a Gumbel
+        return logits.softmax(-1)
+
+    def _split(self, raw: Raw) -> list[Raw]:
+        """The raw outputs of each expert; the gate's come last."""
+        width = len(self.expert.branches)
+        return [raw[index * width : (index + 1) * width] for index in range(self.count)]
+
+    def _average(self, raw: Raw, values: list[Tensor]) -> Tensor:
+        """Values of the experts, K of (B,), weighted by the gate: (B,)."""
+        return (self.gate.weights(raw[-1]) * torch.stack(values, -1)).sum(-1)
+
+
+def _total(terms: dict[str, Tensor]) -> Tensor:
+    return torch.stack(list(terms.values())).sum(0)
