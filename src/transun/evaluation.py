@@ -6,7 +6,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from transun.backbones import Features
+from transun.backbones import Inputs
 from transun.metrics import STANDARD, Meter, Metric
 from transun.model import Model
 
@@ -20,7 +20,7 @@ class Rows(Protocol):
     """A batch: features, targets (B,), and weights (B,) or None."""
 
     @property
-    def x(self) -> Features: ...
+    def x(self) -> Inputs: ...
     @property
     def y(self) -> Tensor: ...
     @property

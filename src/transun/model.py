@@ -6,7 +6,7 @@ from typing import Any, Self, cast
 import torch
 from torch import Tensor, nn
 
-from transun.backbones import Backbone, Features
+from transun.backbones import Backbone, Inputs
 from transun.heads import Branch, Head, Raw
 
 __all__ = ["Model", "Network"]
@@ -45,10 +45,10 @@ class Network(nn.Module):
         if len({id(stage) for stage in stages}) < len(stages):
             raise ValueError("a backbone's builder returned the same module twice; each call must build a fresh one")
 
-    def forward(self, batch: Features) -> Raw:
+    def forward(self, batch: Inputs) -> Raw:
         """One (B, width) tensor per branch."""
         (trunk, output), *others = self._parts()
-        activations: list[Features] = [batch]
+        activations: list[Inputs] = [batch]
         for stage in trunk:
             activations.append(stage(activations[-1]))
         raw = [output(activations[-1])]
@@ -92,15 +92,15 @@ class Model(nn.Module):
             torch.manual_seed(seed)
             self.network = Network(backbone, head.branches)
 
-    def forward(self, batch: Features) -> Tensor:
+    def forward(self, batch: Inputs) -> Tensor:
         """Predictions (B,), in units of the target."""
         return self.head(self.raw(batch))  # type: ignore[no-any-return]
 
-    def loss(self, batch: Features, y: Tensor) -> dict[str, Tensor]:
+    def loss(self, batch: Inputs, y: Tensor) -> dict[str, Tensor]:
         """Named per-sample terms, each (B,)."""
         return self.head.loss(self.raw(batch), y)
 
-    def raw(self, batch: Features) -> Raw:
+    def raw(self, batch: Inputs) -> Raw:
         """The raw outputs, in float32 or better: losses and inverses are not computed in half precision."""
         return tuple(out.float() if out.dtype.itemsize < 4 else out for out in self.network(batch))
 

@@ -3,7 +3,7 @@ import copy
 import pytest
 import torch
 
-from transun.backbones import Constant, Custom, EmbeddingMLP
+from transun.backbones import DIN, Constant, Custom, EmbeddingMLP, PReLU
 from transun.heads import LogMSE, LogSUN
 from transun.model import Model
 
@@ -13,13 +13,25 @@ BATCH = {
     "item": torch.arange(N) % 7,
     "history": torch.tensor([[1, 2, -1], [-1, -1, -1], [0, 0, 0], [6, -1, 3], [5, 4, 3], [-1, 2, -1]]),
     "price": torch.linspace(-1, 1, N),
+    "alike": torch.arange(N) % 3,
+    "kinds": torch.tensor([[1, 2, -1], [-1, -1, -1], [0, 0, -1], [6, -1, 3], [5, 4, 3], [-1, 2, -1]]),
 }
 EMBEDDING = EmbeddingMLP({"user": 5, "item": 7}, {"history": "item"}, ("price",), dim=4, hidden=(8, 6, 5))
+# One column of the history has its target's own table, the other a table that the target borrows.
+INTEREST = DIN(
+    {"user": 5, "item": 7, "alike": "item"},
+    numeric=("price",),
+    dim=4,
+    hidden=(8, 6),
+    history={"history": "item", "kinds": "alike"},
+    unit=(5,),
+    unit_activation=PReLU(),
+)
 CUSTOM = Custom(lambda: torch.nn.Sequential(torch.nn.Linear(3, 6), torch.nn.ReLU()), 6)
 MATRIX = torch.arange(3.0 * N).reshape(N, 3) / 10
 CASES = [
     pytest.param(backbone, batch, shared, id=f"{type(backbone).__name__}-shared{shared}")
-    for backbone, batch in ((Constant(), MATRIX), (CUSTOM, MATRIX), (EMBEDDING, BATCH))
+    for backbone, batch in ((Constant(), MATRIX), (CUSTOM, MATRIX), (EMBEDDING, BATCH), (INTEREST, BATCH))
     for shared in range(len(backbone.stages()) + 1)
 ]
 
@@ -73,6 +85,7 @@ class TestBackbone:
     def test_compiles_without_graph_breaks(self, backbone, batch, shared):
         explained = torch._dynamo.explain(prepared(backbone, shared))(batch)
         assert explained.graph_break_count == 0
+        assert torch._dynamo.explain(prepared(backbone, shared).train())(batch).graph_break_count == 0
 
     def test_illegal_sharing_is_refused(self, backbone, batch, shared):
         stages = len(backbone.stages())

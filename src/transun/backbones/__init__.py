@@ -1,6 +1,23 @@
 """Backbones: stages of layers that branches may share."""
 
-from transun.backbones.backbone import Backbone, Constant, Custom, Features
-from transun.backbones.embedding import EmbeddingMLP
+from transun.backbones.activations import Activation, Dice, PReLU, ReLU, Sigmoid
+from transun.backbones.backbone import Backbone, Constant, Custom, Inputs
+from transun.backbones.din import DIN
+from transun.backbones.embedding import ByCardinality, ByTable, Dimension, EmbeddingMLP
 
-__all__ = ["Backbone", "Constant", "Custom", "EmbeddingMLP", "Features"]
+__all__ = [
+    "DIN",
+    "Activation",
+    "Backbone",
+    "ByCardinality",
+    "ByTable",
+    "Constant",
+    "Custom",
+    "Dice",
+    "Dimension",
+    "EmbeddingMLP",
+    "Inputs",
+    "PReLU",
+    "ReLU",
+    "Sigmoid",
+]

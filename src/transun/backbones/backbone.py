@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 import torch
 from torch import Tensor, nn
 
-Features = Tensor | Mapping[str, Tensor]
+Inputs = Tensor | Mapping[str, Tensor]
 """A batch as a network eats it: one (B, d) tensor, or named columns with first dimension B."""
 
 
@@ -45,7 +45,7 @@ class Constant:
 
 
 class _Nothing(nn.Module):
-    def forward(self, batch: Features) -> Tensor:
+    def forward(self, batch: Inputs) -> Tensor:
         column = batch if isinstance(batch, Tensor) else next(iter(batch.values()))
         return torch.zeros(column.shape[0], 0, device=column.device)
 

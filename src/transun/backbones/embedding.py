@@ -1,18 +1,79 @@
 """Embedding + MLP: ids, multi-valued ids and numbers into a few dense layers."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
-from typing import cast
+from typing import Self, cast
 
 import torch
 from torch import Tensor, nn
 
-from transun.backbones.backbone import Features
+from transun.backbones.activations import Activation, ReLU
+from transun.backbones.backbone import Inputs
 
 # Small enough that the first predictions are those of the output biases.
 _TABLE_SPREAD = 0.05
+
+
+class Dimension:
+    """How wide the vectors of a table are: `__call__` is all that a subclass writes."""
+
+    def __call__(self, name: str, size: int) -> int:
+        """The width for the table of column `name` with `size` ids."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class ByCardinality(Dimension):
+    """round(factor · size^power), between `least` and `most`: few ids need few numbers to be told apart.
+
+    Saves memory where one width for all would give a flag of two values as many numbers as a million users; the
+    defaults are the rule of thumb 6·⁴√size.
+
+    Args:
+        factor: width of a table with one id, before the bounds.
+        power: how fast widths grow with the number of ids; 0 is one width for all.
+        least: the narrowest.
+        most: the widest; what bounds the memory of the largest tables.
+
+    >>> [ByCardinality()("column", size) for size in (2, 16, 10_000, 10**9)]
+    [7, 12, 60, 64]
+
+    """
+
+    factor: float = 6.0
+    power: float = 0.25
+    least: int = 1
+    most: int = 64
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.factor < math.inf or not 0.0 <= self.power <= 1.0:
+            raise ValueError(f"ByCardinality needs factor > 0 and 0 <= power <= 1, got {self.factor}, {self.power}")
+        if not 1 <= self.least <= self.most:
+            raise ValueError(f"ByCardinality needs 1 <= least <= most, got {self.least}, {self.most}")
+
+    def __call__(self, name: str, size: int) -> int:
+        return min(max(round(self.factor * math.pow(size, self.power)), self.least), self.most)
+
+
+@dataclass(frozen=True)
+class ByTable(Dimension):
+    """One chosen width for each table, by the name of its column.
+
+    What a network keeps when its tables grow: more ids, the same widths.
+
+    >>> ByTable({"user": 16, "weekday": 2})("weekday", 7)
+    2
+    """
+
+    widths: Mapping[str, int]
+
+    def __call__(self, name: str, size: int) -> int:
+        if name not in self.widths:
+            raise ValueError(f"ByTable has no width for {name!r}; it has {', '.join(self.widths)}")
+        return self.widths[name]
 
 
 @dataclass(frozen=True)
@@ -26,7 +87,7 @@ class EmbeddingMLP:
         bags: multi-valued columns (B, L) padded with -1, likewise; averaged over what is not padding, empty bags are
             zero vectors.
         numeric: columns (B,) of floats, taken as they are: standardise them first.
-        dim: width of each embedding.
+        dim: width of each embedding, or a rule such as `ByCardinality()`.
         hidden: widths of the dense layers.
         dropout: share of activations dropped after each dense layer during training.
 
@@ -40,82 +101,142 @@ class EmbeddingMLP:
     ids: Mapping[str, int | str] = field(default_factory=dict)
     bags: Mapping[str, int | str] = field(default_factory=dict)
     numeric: Sequence[str] = ()
-    dim: int = 16
+    dim: int | Dimension = 16
     hidden: Sequence[int] = (128, 64, 32)
     dropout: float = 0.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "numeric", tuple(self.numeric))
         object.__setattr__(self, "hidden", tuple(self.hidden))
+        kind = type(self).__name__
+        columns = self._columns()
+        if not columns:
+            raise ValueError(f"{kind} needs at least one column in ids, bags or numeric")
+        if len(columns) != len(set(columns)):
+            raise ValueError(f"{kind}: a column is named twice among {', '.join(columns)}")
         tables = {**self.ids, **self.bags}
-        if not tables and not self.numeric:
-            raise ValueError("EmbeddingMLP needs at least one column in ids, bags or numeric")
-        if len(tables) + len(self.numeric) != len({*self.ids, *self.bags, *self.numeric}):
-            raise ValueError("EmbeddingMLP: a column is named twice among ids, bags and numeric")
         for name, size in tables.items():
-            if isinstance(size, str) and not isinstance(tables.get(size), int):
-                raise ValueError(f"EmbeddingMLP: column {name!r} uses the table of {size!r}, which has none of its own")
-            if isinstance(size, int) and size < 1:
-                raise ValueError(f"EmbeddingMLP: column {name!r} needs at least one id, got {size}")
-        if self.dim < 1 or any(width < 1 for width in self.hidden):
-            raise ValueError(f"EmbeddingMLP needs positive widths, got dim={self.dim}, hidden={self.hidden}")
+            if isinstance(size, str):
+                if not isinstance(tables.get(size), int):
+                    raise ValueError(f"{kind}: column {name!r} uses the table of {size!r}, which has none of its own")
+            elif not isinstance(size, int) or size < 1:
+                raise ValueError(f"{kind}: column {name!r} needs at least one id, a whole number, got {size}")
+        if any(width < 1 for width in (*column_widths(tables, self.dim).values(), *self.hidden)):
+            raise ValueError(f"{kind} needs positive widths, got dim={self.dim}, hidden={self.hidden}")
         if not 0.0 <= self.dropout < 1.0:
-            raise ValueError(f"EmbeddingMLP needs 0 <= dropout < 1, got {self.dropout}")
+            raise ValueError(f"{kind} needs 0 <= dropout < 1, got {self.dropout}")
 
     @property
     def out_features(self) -> int:
         """Width of the last dense layer."""
-        return (self._embedded, *self.hidden)[-1]
-
-    @property
-    def _embedded(self) -> int:
-        return self.dim * (len(self.ids) + len(self.bags)) + len(self.numeric)
+        return (self._embedded(), *self.hidden)[-1]
 
     def stages(self) -> list[Callable[[], nn.Module]]:
-        widths = (self._embedded, *self.hidden)
+        widths = (self._embedded(), *self.hidden)
         layers = [partial(dense, *pair, self.dropout) for pair in pairwise(widths)]
         return [partial(Embedding, self.ids, self.bags, self.numeric, self.dim), *layers]
 
+    def grow(self, sizes: Mapping[str, int]) -> Self:
+        """The same network with room for more ids, every width kept.
 
-def dense(in_features: int, out_features: int, dropout: float = 0.0) -> nn.Module:
-    """One hidden layer: linear with He initialisation and zero bias, ReLU, dropout."""
-    linear = nn.Linear(in_features, out_features)
-    nn.init.kaiming_normal_(linear.weight, nonlinearity="relu")
-    nn.init.zeros_(linear.bias)
-    return nn.Sequential(linear, nn.ReLU(), *([nn.Dropout(dropout)] if dropout else []))
+        Args:
+            sizes: the new number of ids for some columns that have a table of their own.
+
+        >>> EmbeddingMLP({"user": 10, "item": 20}).grow({"item": 25}).ids
+        {'user': 10, 'item': 25}
+
+        """
+        own = {name: size for name, size in {**self.ids, **self.bags}.items() if isinstance(size, int)}
+        for name, size in sizes.items():
+            if name not in own:
+                raise ValueError(f"there is no table {name!r} to grow; there are {', '.join(own)}")
+            if size < own[name]:
+                raise ValueError(f"the table {name!r} has {own[name]} ids and cannot shrink to {size}")
+        # A rule that looks at sizes would widen the old vectors.
+        dim = self.dim if isinstance(self.dim, int) else ByTable(column_widths(own, self.dim))
+        ids, bags = ({name: sizes.get(name, size) for name, size in group.items()} for group in (self.ids, self.bags))
+        return replace(self, ids=ids, bags=bags, dim=dim)
+
+    def _columns(self) -> tuple[str, ...]:
+        return (*self.ids, *self.bags, *self.numeric)
+
+    def _embedded(self) -> int:
+        return sum(column_widths({**self.ids, **self.bags}, self.dim).values()) + len(self.numeric)
+
+
+def dense(in_features: int, out_features: int, dropout: float = 0.0, activation: Activation = ReLU()) -> nn.Module:
+    """One hidden layer: linear with He initialisation and zero bias, activation, dropout."""
+    return nn.Sequential(
+        linear(in_features, out_features),
+        activation.build(out_features),
+        *([nn.Dropout(dropout)] if dropout else []),
+    )
+
+
+def linear(in_features: int, out_features: int) -> nn.Linear:
+    """A linear layer with He initialisation and zero bias."""
+    layer = nn.Linear(in_features, out_features)
+    nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
+    nn.init.zeros_(layer.bias)
+    return layer
+
+
+def column_widths(sizes: Mapping[str, int | str], dim: int | Dimension) -> dict[str, int]:
+    """The width of every column's vectors: that of its own table, or of the one it names.
+
+    >>> column_widths({"item": 16, "history": "item"}, ByCardinality())
+    {'item': 12, 'history': 12}
+    """
+    own = {
+        name: dim if isinstance(dim, int) else dim(name, size) for name, size in sizes.items() if isinstance(size, int)
+    }
+    return {name: own[size if isinstance(size, str) else name] for name, size in sizes.items()}
 
 
 class Embedding(nn.Module):
     """Named columns to one row of features (B, d): looked-up ids, averaged bags, numbers, in that order."""
 
     def __init__(
-        self, ids: Mapping[str, int | str], bags: Mapping[str, int | str], numeric: Sequence[str], dim: int
+        self,
+        ids: Mapping[str, int | str],
+        bags: Mapping[str, int | str],
+        numeric: Sequence[str],
+        dim: int | Dimension,
     ) -> None:
         super().__init__()
         sizes = {**ids, **bags}
         self.ids, self.bags, self.numeric = tuple(ids), tuple(bags), tuple(numeric)
-        # A column that names another column uses its table. Module names may not hold dots.
+        self.columns = (*self.ids, *self.bags, *self.numeric)
+        self.widths = column_widths(sizes, dim)
+        # A column that names another column uses its table.
         self.table = {name: _plain(size if isinstance(size, str) else name) for name, size in sizes.items()}
         self.tables = nn.ModuleDict(
-            {_plain(name): _new_table(size, dim) for name, size in sizes.items() if isinstance(size, int)}
+            {_plain(name): _new_table(size, self.widths[name]) for name, size in sizes.items() if isinstance(size, int)}
         )
 
-    def forward(self, batch: Features) -> Tensor:
-        if isinstance(batch, Tensor):
-            raise TypeError(f"this network eats named columns {self._names()}, not one tensor")
-        missing = [name for name in self._names() if name not in batch]
-        if missing:
-            raise KeyError(f"the batch lacks column {missing[0]!r}; it has {', '.join(batch)}")
-        parts = [self._look_up(name, batch[name]) for name in self.ids]
+    def forward(self, batch: Inputs) -> Tensor:
+        columns = self._named(batch)
+        parts = [self._look_up(name, columns[name]) for name in self.ids]
         for name in self.bags:
-            present = batch[name] >= 0
-            vectors = self._look_up(name, batch[name].clamp(min=0)) * present.unsqueeze(-1)
-            parts.append(vectors.sum(1) / present.sum(1, keepdim=True).clamp(min=1))
-        parts.extend(batch[name].unsqueeze(-1).float() for name in self.numeric)
+            vectors, present = self._look_up_bag(name, columns[name])
+            parts.append(vectors.sum(1) / present.sum(1).clamp(min=1))
+        parts.extend(columns[name].unsqueeze(-1).float() for name in self.numeric)
         return torch.cat(parts, 1)
 
-    def _names(self) -> tuple[str, ...]:
-        return (*self.ids, *self.bags, *self.numeric)
+    def _named(self, batch: Inputs) -> Mapping[str, Tensor]:
+        if isinstance(batch, Tensor):
+            raise TypeError(f"this network eats named columns {self.columns}, not one tensor")
+        missing = [name for name in self.columns if name not in batch]
+        if missing:
+            raise KeyError(f"the batch lacks column {missing[0]!r}; it has {', '.join(batch)}")
+        return batch
+
+    def _look_up_bag(self, name: str, ids: Tensor) -> tuple[Tensor, Tensor]:
+        """The vectors (B, L, d), zero at padding, and what is not padding (B, L, 1)."""
+        if ids.ndim != 2:
+            raise ValueError(f"column {name!r} holds several ids a row: give it shape (B, L), not {tuple(ids.shape)}")
+        present = (ids >= 0).unsqueeze(-1)
+        return self._look_up(name, ids.clamp(min=0)) * present, present
 
     def _look_up(self, name: str, ids: Tensor) -> Tensor:
         weight = cast(nn.Embedding, self.tables[self.table[name]]).weight
@@ -136,4 +257,6 @@ def _new_table(size: int, dim: int) -> nn.Embedding:
 
 
 def _plain(name: str) -> str:
-    return name.replace(".", "·")
+    """A name for a module: not empty, without dots, and none of a dictionary's own, such as `items`."""
+    plain = name.replace(".", "·")
+    return plain if plain and not hasattr(nn.ModuleDict(), plain) else f"·{plain}"

@@ -1,0 +1,147 @@
+"""Activations as values: what a dense layer ends with, built for its width when a network is."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+# As the released code of DIN: small beside the variance of any activation that moves at all.
+_EPSILON = 1e-9
+# A running mean of about this many batches, as in the released code.
+_BATCHES = 100
+
+
+class Activation:
+    """The non-linearity of a layer: `build` is all that a subclass writes.
+
+    The built module maps (..., width) to the same shape. It may be given `present` (..., 1), zero where a position is
+    padding: what such a position holds must not reach any other.
+    """
+
+    def build(self, width: int) -> nn.Module:
+        """A fresh module for layers of this width."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class ReLU(Activation):
+    """max(x, 0).
+
+    >>> ReLU().build(2)(torch.tensor([[-1.0, 2.0]])).tolist()
+    [[0.0, 2.0]]
+    """
+
+    def build(self, width: int) -> nn.Module:
+        return _Pointwise(torch.relu)
+
+
+@dataclass(frozen=True)
+class Sigmoid(Activation):
+    """1 / (1 + e⁻ˣ): what the released code of DIN uses in its activation unit. Flat far from zero.
+
+    >>> Sigmoid().build(1)(torch.zeros(1, 1)).item()
+    0.5
+    """
+
+    def build(self, width: int) -> nn.Module:
+        return _Pointwise(torch.sigmoid)
+
+
+@dataclass(frozen=True)
+class PReLU(Activation):
+    """x for x > 0, else α·x with one learned slope α a unit.
+
+    Args:
+        slope: α before training; 0 starts as `ReLU`, 1 starts linear.
+
+    >>> PReLU(0.25).build(2)(torch.tensor([[-4.0, 2.0]])).tolist()
+    [[-1.0, 2.0]]
+
+    """
+
+    slope: float = 0.25
+
+    def build(self, width: int) -> nn.Module:
+        return _PReLU(width, self.slope)
+
+
+@dataclass(frozen=True)
+class Dice(Activation):
+    """p·x + α·(1 - p)·x with p = sigmoid(β·(x - mean) / std): a PReLU whose bend sits where the data is.
+
+    α and β are learned, one a unit; mean and std are those of the batch in training and running ones in evaluation, so
+    a row's prediction does not depend on its neighbours. Positions that are padding are left out of both. A batch of
+    one row has no std: it is normalised by the running ones and leaves them alone.
+
+    Args:
+        beta: β before training. 0 starts linear, as the released code does (it learns β); 1 is the paper's fixed one.
+
+    >>> Dice(beta=1.0).build(1).eval()(torch.zeros(1, 1)).item()
+    0.0
+    >>> Dice().build(1)(torch.tensor([[-4.0], [2.0]])).tolist()  # β = 0: p = ½ everywhere
+    [[-2.0], [1.0]]
+
+    """
+
+    beta: float = 0.0
+
+    def build(self, width: int) -> nn.Module:
+        return _Dice(width, self.beta)
+
+
+class _Pointwise(nn.Module):
+    def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: Tensor, present: Tensor | None = None) -> Tensor:
+        return self.function(x)
+
+
+class _PReLU(nn.Module):
+    def __init__(self, width: int, slope: float) -> None:
+        super().__init__()
+        self.slope = nn.Parameter(torch.full((width,), slope))
+
+    def forward(self, x: Tensor, present: Tensor | None = None) -> Tensor:
+        return torch.where(x > 0.0, x, self.slope * x)
+
+
+class _Dice(nn.Module):
+    """Not `nn.BatchNorm1d`, which knows no padding and refuses a batch of one row."""
+
+    mean: Tensor
+    variance: Tensor
+    batches: Tensor
+
+    def __init__(self, width: int, beta: float) -> None:
+        super().__init__()
+        self.alpha = nn.Parameter(torch.zeros(width))
+        self.beta = nn.Parameter(torch.full((width,), beta))
+        self.register_buffer("mean", torch.zeros(width))
+        self.register_buffer("variance", torch.ones(width))
+        self.register_buffer("batches", torch.zeros(()))
+
+    def forward(self, x: Tensor, present: Tensor | None = None) -> Tensor:
+        mean, variance = self._follow(x, present) if self.training else (self.mean, self.variance)
+        p = torch.sigmoid(self.beta * (x - mean) * (variance + _EPSILON).rsqrt())
+        return x * (self.alpha + (1.0 - self.alpha) * p)
+
+    def _follow(self, x: Tensor, present: Tensor | None) -> tuple[Tensor, Tensor]:
+        """The batch's mean and variance; the running ones move towards them."""
+        rows = x.flatten(0, -2).to(self.mean.dtype)  # sums of many rows lose their digits in half precision
+        weight = torch.ones_like(rows[:, :1]) if present is None else present.flatten(0, -2).to(rows)
+        count = weight.sum()
+        mean = (weight * rows).sum(0) / count.clamp(min=1.0)
+        variance = (weight * (rows - mean).square()).sum(0) / count.clamp(min=1.0)
+        # By arithmetic, not by `if`, which would break a compiled graph.
+        enough = count > 1.0
+        used = torch.where(enough, mean, self.mean), torch.where(enough, variance, self.variance)
+        with torch.no_grad():
+            self.batches.add_(enough)
+            # A plain mean at first, so that a short training is not judged by the zeros and ones it began with.
+            rate = enough / self.batches.clamp(1.0, _BATCHES)
+            self.mean.lerp_(mean, rate)
+            self.variance.lerp_(variance * count / (count - 1.0).clamp(min=1.0), rate)
+        return used
