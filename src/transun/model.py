@@ -1,5 +1,6 @@
 """A network supplies a head's raw outputs; a model is the two together."""
 
+import copy
 import warnings
 from typing import Any, Self, cast
 
@@ -113,9 +114,14 @@ class Model(nn.Module):
                 and its head's constants are taken over, only the new branches start afresh.
 
         """
-        head = self.head.prepare(y)
-        self.head = head if base is None else head.around(base.head)
-        self.network.start(self.head.start(y))
+        device = next(self.parameters()).device
+        # Constants are learned on the CPU, whatever the model runs on: heads need not care.
+        y = y.detach().cpu()
+        head: Head = copy.deepcopy(self.head).cpu().prepare(y)
+        if base is not None:
+            head = head.around(copy.deepcopy(base.head).cpu())
+        self.network.start(head.start(y))
+        self.head = head.to(device)
         if base is not None:
             self._take_over(base.network.state_dict())
         self.prepared = True
