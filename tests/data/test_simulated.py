@@ -1,6 +1,9 @@
 import math
 from collections.abc import Callable
+from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import torch
 from scipy import integrate, stats
@@ -277,3 +280,42 @@ def test_a_gpu_makes_the_same_log() -> None:
 def test_errors(make: Callable[[], object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize("history", [0, 3])
+def test_a_written_log_is_the_log(tmp_path: Path, history: int) -> None:
+    log = OrderLog(orders=150_000, history=history, seed=2, zero_share=0.1)
+    folder = log.to_parquet(tmp_path / "a" / "log", rows_per_file=70_000, progress=False)
+    files = sorted(folder.iterdir())
+    assert [pq.ParquetFile(file).metadata.num_rows for file in files] == [70_000, 70_000, 10_000]
+    assert pq.ParquetFile(files[0]).metadata.row_group(0).num_rows == 65_536
+    x, y, _ = log.chunk(0, len(log))
+    written = pa.concat_tables([pq.read_table(file) for file in files])
+    assert written.column_names == [*x, "y"]  # and no truth
+    assert torch.equal(torch.tensor(written["y"].to_numpy()), y)
+    for name in set(x) - {"history"}:
+        assert torch.equal(torch.tensor(written[name].to_numpy()).to(x[name].dtype), x[name])
+    if history:
+        lists = written["history"].slice(60_000, 20_000).to_pylist()
+        assert lists == [[item for item in row if item >= 0] for row in x["history"][60_000:80_000].tolist()]
+
+
+def test_a_log_is_written_a_row_group_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    chunk = OrderLog.chunk
+
+    def spy(self: OrderLog, start: int, stop: int) -> tuple:
+        asked.append(stop - start)
+        return chunk(self, start, stop)
+
+    monkeypatch.setattr(OrderLog, "chunk", spy)
+    OrderLog(orders=200_000, history=0).to_parquet(tmp_path)
+    assert max(asked) <= 65_536
+
+
+def test_two_logs_do_not_mix(tmp_path: Path) -> None:
+    OrderLog(orders=10).to_parquet(tmp_path)
+    with pytest.raises(FileExistsError, match="holds Parquet files already"):
+        OrderLog(orders=10, seed=1).to_parquet(tmp_path)
+    with pytest.raises(ValueError, match="rows_per_file=0"):
+        OrderLog(orders=10).to_parquet(tmp_path / "b", rows_per_file=0)
