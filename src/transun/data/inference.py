@@ -1,0 +1,208 @@
+"""Kinds of columns guessed from a table: rules tried in order, each with a reason that a person can check."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from transun.data.features import Features
+from transun.data.kinds import Bag, Buckets, Datetime, Id, Kind, Lists, Numbered, Split
+from transun.data.table import read_table, require
+from transun.data.values import as_numbers, as_times, read, targets
+from transun.extras import need
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_ID_NAME = re.compile(r"(?:.*_)?(?:id|uid|code|key|sku|zip|ID)|.*[a-z0-9](?:ID|Id)")
+_NUMBERED = re.compile(r"(.*[^\d_])(_?)(0|[1-9]\d*)")
+_SEPARATORS = ("|", ";", ",")
+# At most this many different numbers are categories, or enough to hide it: each has many rows to learn a vector from.
+_FEW = 32
+# From here on, ids in a single row share the index of unseen ones, which has rows to learn from only so.
+_MANY = 100
+# A row's values beyond these cost memory in every row.
+_LONGEST = 50
+
+Guess = tuple[Kind | None, str]
+
+
+def infer(
+    source: Any,
+    target: str,
+    *,
+    weight: str | None = None,
+    columns: Mapping[str, Kind] | None = None,
+    exclude: Iterable[str] = (),
+) -> Features:
+    """Features guessed from a table and fitted to it; `print(infer(...).summary())` tells what and why.
+
+    A guess cannot see which columns will be known when the prediction is made: exclude those that are part of the
+    outcome, such as a click beside a watch time, or the model will rely on what it will not have.
+
+    Args:
+        source: training rows; what `read_table` takes.
+        target: the column to predict; no feature.
+        weight: the column of sample weights; no feature.
+        columns: kinds of your own, which replace the guesses for the columns they read.
+        exclude: columns to leave out.
+
+    >>> table = {"user_id": [1, 2, 1], "genres": ["Crime|Drama", "Crime", "Drama"], "gmv": [5.0, 6.0, 7.0]}
+    >>> print(infer(table, "gmv", columns={"genres": Bag(Split("|"))}).summary())
+    column   kind                 becomes         missing  why
+    user_id  Id()                 user_id: 3 ids  0.0 %    whole numbers, named as an id
+    genres   Bag(layout=Split())  genres: 3 ids   0.0 %    declared
+
+    """
+    table = read_table(source)
+    targets(table, target)
+    declared = dict(columns or {})
+    spoken_for = {target, *require(table.column_names, exclude), *([weight] if weight else [])}
+    spoken_for |= {source for name, kind in declared.items() for source in kind.sources(name)}
+    left = [name for name in table.column_names if name not in spoken_for]
+    guesses = _numbered(table, left)
+    in_groups = {source for name, (kind, _) in guesses.items() if kind for source in kind.sources(name)}
+    for name in left:
+        if name not in in_groups:
+            guesses[name] = _guess(_Facts(name, read(table, name)))
+    kinds = {name: kind for name, (kind, _) in guesses.items() if kind is not None} | declared
+    if not kinds:
+        raise ValueError(f"no column of the table is of use for {target!r}: declare some with columns=...")
+    return Features(kinds, {name: why for name, (_, why) in guesses.items()}).fit(table)
+
+
+@dataclass(frozen=True)
+class _Facts:
+    name: str
+    array: "pa.Array"
+
+    @cached_property
+    def values(self) -> "pa.Array":
+        """The distinct values."""
+        return self.array.drop_null().unique()
+
+    @property
+    def unique(self) -> bool:
+        return len(self.values) == len(self.array) > _MANY
+
+    def is_type(self, *tests: str) -> bool:
+        types = need("pyarrow", extra="data").types
+        return any(getattr(types, f"is_{test}")(self.array.type) for test in tests)
+
+
+def _guess(facts: _Facts) -> Guess:
+    for rule in _RULES:
+        guess = rule(facts)
+        if guess is not None:
+            return guess
+    return None, f"{facts.array.type} is no kind of column known here"
+
+
+def _nothing(facts: _Facts) -> Guess | None:
+    if facts.array.null_count == len(facts.array):
+        return None, "missing in every row"
+    return None
+
+
+def _list(facts: _Facts) -> Guess | None:
+    if not facts.is_type("list", "large_list", "fixed_size_list"):
+        return None
+    compute = need("pyarrow.compute", extra="data")
+    longest = compute.max(compute.list_value_length(facts.array)).as_py()
+    if longest > _LONGEST:
+        return Bag(Lists(), length=_LONGEST), f"lists of up to {longest} values, cut to the first {_LONGEST}"
+    return Bag(Lists()), f"lists of up to {longest} values"
+
+
+def _constant(facts: _Facts) -> Guess | None:
+    if len(facts.values) == 1 and not facts.array.null_count:
+        return None, "one value in every row"
+    return None
+
+
+def _time(facts: _Facts) -> Guess | None:
+    if facts.is_type("timestamp", "date"):
+        return _moments(facts.array, str(facts.array.type))
+    if not facts.is_type("large_string"):
+        return None
+    try:
+        return _moments(as_times("", facts.values), "text that reads as times")
+    except ValueError:
+        return None
+
+
+def _moments(times: "pa.Array", what: str) -> Guess:
+    compute = need("pyarrow.compute", extra="data")
+    if compute.all(compute.equal(compute.hour(as_times("", times)), 0)).as_py():
+        return Datetime(("weekday", "month", "age")), f"{what}, days without an hour"
+    return Datetime(), what
+
+
+def _text(facts: _Facts) -> Guess | None:
+    if not facts.is_type("large_string"):
+        return None
+    if facts.unique:
+        return None, "another text in every row: nothing to learn for new ones"
+    compute = need("pyarrow.compute", extra="data")
+    for separator in _SEPARATORS:
+        holding = compute.sum(compute.match_substring(facts.values, separator)).as_py()
+        parts = compute.list_flatten(compute.split_pattern(facts.values, separator)).unique()
+        # Ranges such as "(10,50]" have a comma too, but more different ends than there are ranges.
+        if holding >= 0.1 * len(facts.values) and len(parts) < len(facts.values):
+            of = Id(min_count=_min_count(len(parts)))
+            return Bag(Split(separator), of=of), f"text of {len(parts)} values between {separator!r}"
+    return Id(min_count=_min_count(len(facts.values))), f"text of {len(facts.values)} values"
+
+
+def _whole(facts: _Facts) -> Guess | None:
+    if not facts.is_type("integer", "boolean", "floating"):
+        return None
+    values = as_numbers("", facts.values)
+    if not (np.trunc(values) == values).all() or np.isinf(values).any():
+        return None
+    named = _ID_NAME.fullmatch(facts.name) is not None
+    if named and facts.unique:
+        return None, "another id in every row: nothing to learn for new ones"
+    if named or len(values) <= _FEW:
+        why = "named as an id" if named else f"only {len(values)} different"
+        return Id(min_count=_min_count(len(values))), f"whole numbers, {why}"
+    return Buckets(), f"{len(values)} different whole numbers"
+
+
+def _number(facts: _Facts) -> Guess | None:
+    return (Buckets(), "numbers") if facts.is_type("floating", "decimal") else None
+
+
+_RULES: tuple[Callable[[_Facts], Guess | None], ...] = (_nothing, _list, _constant, _time, _text, _whole, _number)
+
+
+def _min_count(distinct: int) -> int:
+    return 2 if distinct > _MANY else 1
+
+
+def _numbered(table: "pa.Table", names: list[str]) -> dict[str, Guess]:
+    """Groups item_0, item_1, … of ids of which some are padding."""
+    matches = sorted(
+        (match[1], match[2], int(match[3])) for match in map(_NUMBERED.fullmatch, names) if match is not None
+    )
+    groups: dict[str, Guess] = {}
+    for (stem, join), members in groupby(matches, key=lambda match: match[:2]):
+        numbers = [number for _, _, number in members]
+        if len(numbers) < 2 or numbers[0] > 1 or numbers != list(range(numbers[0], numbers[0] + len(numbers))):
+            continue
+        # A column of the stem's own name needs that name for itself.
+        name, glue = (f"{stem}{join}", "") if stem in table.column_names else (stem, join)
+        layout = Numbered(len(numbers), start=numbers[0], join=glue)
+        arrays = [_Facts(source, read(table, source)) for source in layout.sources(name)]
+        if not all(facts.is_type("integer", "large_string") for facts in arrays):
+            continue
+        ids, counts = layout.read(name, table)
+        if len(ids) and counts.min() < len(numbers):
+            distinct = len(ids.unique())
+            why = f"{len(numbers)} numbered columns of ids, some of them {layout.pad} or missing"
+            groups[name] = Bag(layout, of=Id(min_count=_min_count(distinct))), why
+    return groups

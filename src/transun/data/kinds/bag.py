@@ -1,0 +1,93 @@
+"""Several ids a row."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from transun.data.kinds.ids import Coder, Id
+from transun.data.kinds.kind import Inputs, Kind, learned, require_some
+from transun.data.kinds.layout import Layout, Lists
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# One of each serves all bags: they are frozen.
+_LISTS, _ID = Lists(), Id()
+
+
+@dataclass(frozen=True)
+class Bag(Kind):
+    """Several ids a row, as (n, L) indices padded with -1 at the end: the items of an order, the genres of a film.
+
+    Missing values and padding are dropped, so a row without values is all -1; an unseen id has index 0.
+
+    Args:
+        layout: where the values are: `Lists()`, `Split("|")` or `Numbered(10)`.
+        of: what gives an id its index: `Id(min_count=...)` or `HashedId(rows)`; of no effect with `like`.
+        length: L, the most values kept of a row: its first ones, or its last ones if negative, as in a history that
+            ends today. None is the longest row of training, whose length every row then pays for in memory.
+        like: another column whose vocabulary, and table of vectors, to use; it then covers the ids of both.
+        width: L, learned by `fit`.
+
+    >>> import pyarrow
+    >>> table = pyarrow.table({"bought": [[7, 3], [], [3]]})
+    >>> Bag().fit("bought", table).encode("bought", table)["bought"].tolist()
+    [[2, 1], [-1, -1], [1, -1]]
+
+    """
+
+    layout: Layout = _LISTS
+    of: Coder = _ID
+    length: int | None = None
+    like: str | None = None
+    width: int | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.length == 0:
+            raise ValueError("Bag needs a length other than 0: how many values of a row to keep")
+        if self.width is not None and self.width < 1:
+            raise ValueError(f"Bag learned a width of {self.width}: a row has at least one place")
+
+    def sources(self, name: str) -> tuple[str, ...]:
+        return self.layout.sources(name)
+
+    def fit(self, name: str, table: "pa.Table", more: Sequence["pa.Array"] = ()) -> Self:
+        ids, counts = self.layout.read(name, table)
+        require_some(name, 0.0 if len(ids) else 1.0)
+        width = int(counts.max()) if self.length is None else abs(self.length)
+        return replace(self, width=width, of=self.of if self.like else self.of.learn(name, [ids, *more]))
+
+    def grow(self, name: str, table: "pa.Table", more: Sequence["pa.Array"] = ()) -> Self:
+        return self if self.like else replace(self, of=self.of.extend(name, [self.ids(name, table), *more]))
+
+    def encode(self, name: str, table: "pa.Table") -> dict[str, Tensor]:
+        width = int(learned(name, self.width))
+        ids, counts = self.layout.read(name, table)
+        starts = np.cumsum(counts) - counts
+        # Of a row longer than L, the values to skip at its front: none, or all but the last L.
+        skip = np.maximum(counts - width, 0) if (self.length or 0) < 0 else 0
+        place = np.arange(len(ids)) - np.repeat(starts + skip, counts)
+        kept = (place >= 0) & (place < width)
+        matrix = np.full((len(counts), width), -1, np.int64)
+        cell = np.repeat(np.arange(len(counts)) * width, counts) + place
+        matrix.reshape(-1)[cell[kept]] = self.of.index(name, ids)[kept]
+        return {name: torch.from_numpy(matrix)}
+
+    def inputs(self, name: str) -> Inputs:
+        return Inputs(bags={name: self.like or self.of.size(name)})
+
+    def missing(self, name: str, table: "pa.Table") -> float:
+        return float((self.layout.read(name, table).counts == 0).mean())
+
+    def ids(self, name: str, table: "pa.Table") -> "pa.Array":
+        return self.layout.read(name, table).ids
+
+    def coder(self, name: str) -> Coder:
+        return self.of
+
+    def lent(self, coder: Coder) -> Kind:
+        return replace(self, of=coder)

@@ -1,0 +1,145 @@
+"""How several values of a row lie in a table: a list, numbered columns, or text with separators."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from transun.data.values import as_ids, read
+from transun.data.vocabulary import unify
+from transun.extras import need
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Ragged(NamedTuple):
+    """The ids of all rows one after the other, and how many each row has (n,)."""
+
+    ids: "pa.Array"
+    counts: np.ndarray
+
+
+class Layout(ABC):
+    """Where the values of a multi-valued column are found; padding and missing values are left out."""
+
+    def sources(self, name: str) -> tuple[str, ...]:
+        """The columns of the table that are read for the column `name`."""
+        return (name,)
+
+    @abstractmethod
+    def read(self, name: str, table: "pa.Table") -> Ragged:
+        """The ids of every row."""
+
+
+@dataclass(frozen=True)
+class Lists(Layout):
+    """One column of lists, such as [7, 3]; a matrix of padded rows is one too.
+
+    Args:
+        pad: a value that means "none", beside missing.
+
+    >>> import pyarrow
+    >>> Lists().read("bought", pyarrow.table({"bought": [[7, 3], None, [5, -1]]})).counts.tolist()
+    [2, 0, 1]
+
+    """
+
+    pad: int | str = -1
+
+    def read(self, name: str, table: "pa.Table") -> Ragged:
+        pa, compute = need("pyarrow", extra="data"), need("pyarrow.compute", extra="data")
+        column = read(table, name)
+        kind = column.type
+        if not (pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)):
+            raise ValueError(
+                f"column {name!r} holds {kind}, not lists: Bag(Split('|')) reads separated text, "
+                f"Bag(Numbered(10)) columns {name}_0 to {name}_9"
+            )
+        counts = compute.fill_null(compute.list_value_length(column), 0).to_numpy(zero_copy_only=False)
+        ids = as_ids(f"column {name!r}", read(pa.table({name: compute.list_flatten(column)}), name))
+        return _without(ids, counts.astype(np.int64), self.pad)
+
+
+@dataclass(frozen=True)
+class Split(Layout):
+    """One column of text with a separator, such as "Action|Drama"; blanks around a value are dropped.
+
+    >>> import pyarrow
+    >>> Split("|").read("genres", pyarrow.table({"genres": ["Action|Drama", None, "Crime"]})).ids.to_pylist()
+    ['Action', 'Drama', 'Crime']
+    """
+
+    separator: str = "|"
+
+    def __post_init__(self) -> None:
+        if not self.separator:
+            raise ValueError("Split needs a separator, such as '|'")
+
+    def read(self, name: str, table: "pa.Table") -> Ragged:
+        pa, compute = need("pyarrow", extra="data"), need("pyarrow.compute", extra="data")
+        # A column of single values may have been read as numbers.
+        text = compute.cast(as_ids(f"column {name!r}", read(table, name)), pa.large_string())
+        parts = compute.split_pattern(text, self.separator)
+        counts = compute.fill_null(compute.list_value_length(parts), 0).to_numpy(zero_copy_only=False)
+        ids = compute.utf8_trim_whitespace(compute.list_flatten(parts))
+        return _without(ids, counts.astype(np.int64), "")
+
+
+@dataclass(frozen=True)
+class Numbered(Layout):
+    """Columns name_0, name_1, … of one value each.
+
+    Args:
+        count: how many columns.
+        start: the first number.
+        join: what stands between name and number.
+        pad: a value that means "none", beside missing.
+
+    >>> import pyarrow
+    >>> table = pyarrow.table({"item_0": [7, 5], "item_1": [-1, 3]})
+    >>> ids, counts = Numbered(2).read("item", table)
+    >>> ids.to_pylist(), counts.tolist()
+    ([7, 5, 3], [1, 2])
+
+    """
+
+    count: int
+    start: int = 0
+    join: str = "_"
+    pad: int | str = -1
+
+    def __post_init__(self) -> None:
+        if self.count < 1:
+            raise ValueError(f"Numbered needs count >= 1, got {self.count}")
+
+    def sources(self, name: str) -> tuple[str, ...]:
+        return tuple(f"{name}{self.join}{number}" for number in range(self.start, self.start + self.count))
+
+    def read(self, name: str, table: "pa.Table") -> Ragged:
+        pa = need("pyarrow", extra="data")
+        columns = unify([as_ids(f"column {source!r}", read(table, source)) for source in self.sources(name)])
+        rows = len(table)
+        if columns[0].type == pa.int64() and not any(column.null_count for column in columns):
+            ids = pa.array(np.stack([column.to_numpy() for column in columns], 1).reshape(-1))
+        else:
+            order = np.arange(rows * self.count).reshape(self.count, rows).T.reshape(-1)
+            ids = pa.concat_arrays(columns).take(pa.array(order))
+        return _without(ids, np.full(rows, self.count), self.pad)
+
+
+def _without(ids: "pa.Array", counts: np.ndarray, pad: int | str) -> Ragged:
+    pa, compute = need("pyarrow", extra="data"), need("pyarrow.compute", extra="data")
+    value = pa.scalar(str(pad), pa.large_string()) if ids.type == pa.large_string() else pa.scalar(pad)
+    if ids.type == pa.int64() and isinstance(pad, str):
+        keep = ids.is_valid()  # no integer is text
+    else:
+        keep = compute.fill_null(compute.not_equal(ids, value), False)
+    kept = keep.to_numpy(zero_copy_only=False)
+    if kept.all():
+        return Ragged(ids, counts)
+    # Kept values of a row: a difference of running totals, which unlike reduceat has no exception for empty rows.
+    total = np.concatenate([[0], np.cumsum(kept)])
+    ends = np.cumsum(counts)
+    return Ragged(ids.filter(keep), total[ends] - total[ends - counts])

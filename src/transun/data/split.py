@@ -1,0 +1,186 @@
+"""Training and test rows of a table: by a hash of what identifies them, by group, or by time."""
+
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from transun.data import hashing
+from transun.data.lookup import digest, each
+from transun.data.table import read_table
+from transun.data.values import as_ids, as_times, read
+from transun.extras import need
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def by_hash(source: Any, columns: str | tuple[str, ...], share: float, seed: int = 0) -> tuple["pa.Table", "pa.Table"]:
+    """Two parts, the first of about `share` of the rows: a row is in it when hash(seed, key) < share.
+
+    The key is what a row says in `columns`, and nothing else decides: not its place, its neighbours, the number of
+    rows, nor the width of integers. So a row stays on its side when rows are added, tomorrow and on another machine.
+    Rows with equal keys stay together. The price is that the first part has `share` of the keys only on average.
+
+    Args:
+        source: what `read_table` takes.
+        columns: what identifies a row, such as "order_id", or several columns; their order does not matter. Columns
+            whose values are corrected later would move the row.
+        share: of the keys that fall in the first part. A larger share keeps every row of a smaller one.
+        seed: another seed is another, independent split.
+
+    >>> table = {"order": list(range(1000)), "gmv": [1.0] * 1000}
+    >>> train, test = by_hash(table, "order", share=0.8)
+    >>> len(train) + len(test), 760 < len(train) < 840
+    (1000, True)
+
+    """
+    table = read_table(source)
+    return _parts(table, uniform(table, columns, seed) < _checked(share), f"hash of {columns!r}, share {share}")
+
+
+def by_group(source: Any, column: str, share: float, seed: int = 0) -> tuple["pa.Table", "pa.Table"]:
+    """Two parts that have no group in common, the first with about `share` of the groups: hash(seed, group) < share.
+
+    For a test on new users, shops or devices: with rows of one user on both sides, what is learned about the user by
+    heart would look like knowledge. A group stays on its side when rows or groups are added. Rows without a group are
+    one group.
+
+    >>> table = {"user": [1, 1, 2, 2, 3, 3], "gmv": [1.0] * 6}
+    >>> train, test = by_group(table, "user", share=0.5)
+    >>> set(train["user"].to_pylist()) & set(test["user"].to_pylist())
+    set()
+    """
+    return by_hash(source, column, share, seed)
+
+
+def by_time(
+    source: Any, column: str, *, cutoff: Any = None, share: float | None = None
+) -> tuple["pa.Table", "pa.Table"]:
+    """The rows before a cutoff and those from it on: t < cutoff and t ≥ cutoff.
+
+    The split to believe for a model that will predict the future. Rows of one moment stay together.
+
+    Args:
+        source: what `read_table` takes.
+        column: times, or numbers that ascend with time; no value may be missing.
+        cutoff: a time (a datetime, a date, or ISO text) or a number, as the column is: rows stay on their side when
+            others are added.
+        share: instead of a cutoff, the share of rows before it. The cutoff is then a quantile of these rows, so rows
+            added later move it: note it down by `cutoff_of` to split tomorrow's table alike.
+
+    >>> earlier, later = by_time({"day": [3, 1, 2], "gmv": [1.0, 2.0, 3.0]}, "day", cutoff=3)
+    >>> earlier["day"].to_pylist(), later["day"].to_pylist()
+    ([1, 2], [3])
+
+    """
+    if (cutoff is None) == (share is None):
+        raise ValueError("by_time needs either a cutoff or a share")
+    table = read_table(source)
+    moments = _moments(table, column)
+    limit = _quantile(moments, column, share) if share is not None else _limit(table, column, cutoff)
+    return _parts(table, moments < limit, f"time {column!r}")
+
+
+def cutoff_of(source: Any, column: str, share: float) -> datetime | float:
+    """The cutoff that has about `share` of the rows before it, for `by_time`.
+
+    >>> cutoff_of({"day": [1, 2, 3, 4]}, "day", 0.5)
+    3
+    """
+    table = read_table(source)
+    moments = _moments(table, column)
+    limit = _quantile(moments, column, share)
+    array = read(table, column)
+    if _is_number(array.type):
+        return float(limit) if isinstance(limit, np.floating) else int(limit)
+    moment: datetime = as_times("", array)[int(np.flatnonzero(moments == limit)[0])].as_py()
+    return moment
+
+
+def uniform(table: "pa.Table", columns: str | tuple[str, ...], seed: int) -> np.ndarray:
+    """A number in (0, 1) for each row (n,), by what it says in `columns`: `uniform < share` is its side.
+
+    For data that is read in pieces: the pieces of a table split as the whole does.
+    """
+    names = sorted({columns} if isinstance(columns, str) else set(columns))
+    if not names:
+        raise ValueError("a split by hash needs a column that identifies a row")
+    state = torch.zeros(len(table), dtype=torch.int64)
+    for name in names:
+        key = _key(table, name)
+        # Missing, which has no text, must not be taken for empty text.
+        found = each(digest, key) + key.is_null().to_numpy(zero_copy_only=False)
+        state = hashing.bits(state ^ torch.from_numpy(found), 0, "split.key")
+    return np.asarray(hashing.uniform(state, seed, "split"))
+
+
+def _key(table: "pa.Table", name: str) -> "pa.Array":
+    pa, compute = need("pyarrow", extra="data"), need("pyarrow.compute", extra="data")
+    array = read(table, name)
+    if pa.types.is_temporal(array.type):
+        # In microseconds, whatever the unit it was stored in.
+        return compute.cast(as_times(f"column {name!r}", array), pa.int64())
+    if pa.types.is_floating(array.type):
+        # A whole number is the integer it was before pandas met a missing one; others go by their bits. Each value
+        # is looked at by itself, or a new row could move the old ones.
+        numbers = compute.fill_null(compute.cast(array, pa.float64()), 0.0).to_numpy()
+        whole = (np.trunc(numbers) == numbers) & (np.abs(numbers) < 2.0**53)
+        key = np.where(whole, np.where(whole, numbers, 0).astype(np.int64), numbers.view(np.int64))
+        return pa.array(key, mask=array.is_null().to_numpy(zero_copy_only=False))
+    return as_ids(f"column {name!r}", array)
+
+
+def _moments(table: "pa.Table", column: str) -> np.ndarray:
+    pa, compute = need("pyarrow", extra="data"), need("pyarrow.compute", extra="data")
+    array = read(table, column)
+    if array.null_count:
+        row = compute.index(array.is_null(), True).as_py()
+        raise ValueError(f"column {column!r}, row {row} has no time: drop such rows, or split by hash")
+    if _is_number(array.type):
+        return np.asarray(array.to_numpy())
+    return np.asarray(compute.cast(as_times(f"column {column!r}", array), pa.int64()).to_numpy())
+
+
+def _is_number(kind: Any) -> bool:
+    types = need("pyarrow", extra="data").types
+    return bool(types.is_integer(kind) or types.is_floating(kind))
+
+
+def _limit(table: "pa.Table", column: str, cutoff: Any) -> float:
+    pa = need("pyarrow", extra="data")
+    kind = read(table.slice(0, 0), column).type
+    numeric = _is_number(kind)
+    if numeric != isinstance(cutoff, (int, float)):
+        raise ValueError(f"column {column!r} holds {kind}, which a cutoff {cutoff!r} cannot be compared with")
+    if numeric:
+        return float(cutoff) if isinstance(cutoff, float) else cutoff
+    moment = cutoff if isinstance(cutoff, (datetime, date)) else datetime.fromisoformat(cutoff)
+    zone = getattr(kind, "tz", None)
+    if zone is not None and getattr(moment, "tzinfo", None) is None:
+        raise ValueError(f"column {column!r} is in time zone {zone}: the cutoff needs one too")
+    if zone is None and getattr(moment, "tzinfo", None) is not None:
+        raise ValueError(f"column {column!r} has no time zone, but the cutoff {cutoff} has: give it without")
+    return int(pa.scalar(moment).cast(pa.timestamp("us", zone)).cast(pa.int64()).as_py())
+
+
+def _quantile(moments: np.ndarray, column: str, share: float) -> Any:
+    if len(moments) == 0:
+        raise ValueError(f"the table has no rows to split by {column!r}")
+    place = min(round(_checked(share) * len(moments)), len(moments) - 1)
+    return np.partition(moments, place)[place]
+
+
+def _checked(share: float) -> float:
+    if not 0 < share < 1:
+        raise ValueError(f"share {share} must lie strictly between 0 and 1")
+    return share
+
+
+def _parts(table: "pa.Table", first: np.ndarray, how: str) -> tuple["pa.Table", "pa.Table"]:
+    pa = need("pyarrow", extra="data")
+    if first.all() or not first.any():
+        raise ValueError(f"splitting {len(table)} rows by {how} leaves one part empty")
+    mask = pa.array(first)
+    return table.filter(mask), table.filter(pa.array(~first))

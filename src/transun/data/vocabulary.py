@@ -1,0 +1,156 @@
+"""Known ids and their indices."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from transun.data.lookup import Lookup, digest, each
+from transun.extras import need
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_WHOLE = r"^-?\d{1,18}$"
+# A dense table may be this many times larger than the vocabulary before hashing is the better use of memory.
+_SPARSE = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Vocabulary:
+    """Known ids in a fixed order: the k-th has index k + 1, and every other id has index 0.
+
+    The unseen bucket comes first so that it stays in place when the vocabulary grows. A missing id is an id like any
+    other: known where it occurred in training, else index 0.
+
+    Args:
+        ids: distinct integers or texts, of which one may be None; an int64 or large_string Arrow array is kept as is.
+
+    >>> import pyarrow
+    >>> known = Vocabulary([30, 10, None])
+    >>> known(pyarrow.array([10, 20, None, 30])).tolist(), len(known)
+    ([2, 0, 3, 1], 4)
+
+    """
+
+    ids: Any
+
+    def __post_init__(self) -> None:
+        pa = need("pyarrow", extra="data")
+        ids = self.ids
+        if isinstance(ids, (list, tuple)):
+            text = any(isinstance(value, str) for value in ids)
+            ids = pa.array(ids, pa.large_string() if text else pa.int64())
+            if len(ids.unique()) != len(ids):
+                raise ValueError("a vocabulary names an id twice")
+        if not isinstance(ids, pa.Array):
+            raise TypeError(f"a vocabulary is a list of ids, not {type(ids).__name__}")
+        object.__setattr__(self, "ids", ids)
+
+    def __len__(self) -> int:
+        return len(self.ids) + 1
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Vocabulary) and bool(self.ids.equals(other.ids))
+
+    def __hash__(self) -> int:
+        return hash((len(self.ids), str(self.ids.type)))
+
+    def __call__(self, ids: "pa.Array") -> np.ndarray:
+        """The index of each id (n,), int64; integers and the text of their digits are the same id."""
+        pa, compute = need("pyarrow", extra="data"), need("pyarrow.compute", extra="data")
+        missing = ids.is_null() if ids.null_count else None
+        if self.ids.type == pa.large_string():
+            index = each(self._of_text, compute.cast(ids, pa.large_string()))
+        else:
+            if ids.type == pa.large_string():
+                whole = compute.match_substring_regex(ids, _WHOLE)
+                ids = compute.cast(compute.if_else(whole, ids, None), pa.int64())
+            index = self._of_whole(compute.fill_null(ids, 0).to_numpy())
+            if ids.null_count:
+                index[ids.is_null().to_numpy(zero_copy_only=False)] = 0
+        if missing is not None:
+            index[missing.to_numpy(zero_copy_only=False)] = self._missing
+        return index
+
+    def grow(self, ids: "pa.Array") -> "Vocabulary":
+        """With the given ids appended where they are new: old ids keep their index, and a network its vectors.
+
+        >>> import pyarrow
+        >>> Vocabulary([30, 10]).grow(pyarrow.array([20, 10])).ids.to_pylist()
+        [30, 10, 20]
+        """
+        pa, compute = need("pyarrow", extra="data"), need("pyarrow.compute", extra="data")
+        known, new = unify([self.ids, ids])
+        fresh = compute.invert(compute.is_in(new, value_set=known))
+        return Vocabulary(pa.concat_arrays([known, new.filter(fresh)]))
+
+    @cached_property
+    def _missing(self) -> int:
+        compute = need("pyarrow.compute", extra="data")
+        return int(compute.index(self.ids.is_null(), True).as_py()) + 1
+
+    @cached_property
+    def _known(self) -> np.ndarray:
+        return np.flatnonzero(self.ids.is_valid().to_numpy(zero_copy_only=False))
+
+    @cached_property
+    def _lookup(self) -> tuple[Lookup, np.ndarray]:
+        # Missing is no key: 0 and the empty text, which would stand for it, may be ids themselves.
+        pa = need("pyarrow", extra="data")
+        ids = self.ids.drop_null()
+        keys = digest(ids) if ids.type == pa.large_string() else ids.to_numpy()
+        return Lookup(keys), np.append(self._known + 1, 0)  # what is not found is -1, the last place
+
+    @cached_property
+    def _dense(self) -> tuple[int, np.ndarray] | None:
+        # Ids 0..m or nearly so need no hashing: index = table[id - least].
+        ids = self.ids.drop_null().to_numpy()
+        least, most = (int(ids.min()), int(ids.max())) if len(ids) else (0, 0)
+        if most - least > _SPARSE * len(ids) + 65_536:
+            return None
+        table = np.zeros(most - least + 3, np.int64)  # a free place at either end for all ids outside
+        table[ids - least + 1] = self._known + 1
+        return least - 1, table
+
+    def _of_whole(self, ids: np.ndarray) -> np.ndarray:
+        if self._dense is None:
+            lookup, place = self._lookup
+            return np.asarray(place[lookup(ids)])
+        start, table = self._dense
+        return np.asarray(table[np.clip(ids, start, start + len(table) - 1) - start])
+
+    def _of_text(self, ids: "pa.Array") -> np.ndarray:
+        pa, compute = need("pyarrow", extra="data"), need("pyarrow.compute", extra="data")
+        lookup, place = self._lookup
+        index = place[lookup(digest(ids))]
+        # Another text may have a known one's digest: what is found is compared. Two known texts of one digest, of
+        # which the second would be taken for unseen, have probability m²/2⁶⁵: 6e-6 for 15 million.
+        found = self.ids.take(pa.array(np.maximum(index - 1, 0)))
+        same = compute.fill_null(compute.equal(found, ids), False).to_numpy(zero_copy_only=False)
+        return np.where(same, index, 0)
+
+
+def unify(arrays: Sequence["pa.Array"]) -> list["pa.Array"]:
+    """Arrays of ids in one type: text, if any of them is."""
+    pa, compute = need("pyarrow", extra="data"), need("pyarrow.compute", extra="data")
+    if len({str(array.type) for array in arrays}) == 1:
+        return list(arrays)
+    return [compute.cast(array, pa.large_string()) for array in arrays]
+
+
+def frequent(arrays: Sequence["pa.Array"], min_count: int) -> "pa.Array":
+    """The distinct ids that occur at least `min_count` times in the arrays together, in ascending order.
+
+    Ascending, so that the order of the rows has no say in the indices.
+
+    >>> import pyarrow
+    >>> frequent([pyarrow.array([3, 1]), pyarrow.array([3, 2, 2])], 2).to_pylist()
+    [2, 3]
+    """
+    pa, compute = need("pyarrow", extra="data"), need("pyarrow.compute", extra="data")
+    values, counts = pa.concat_arrays(unify(arrays)).value_counts().flatten()
+    values = values.filter(compute.greater_equal(counts, min_count))
+    return values.take(compute.sort_indices(values))

@@ -1,0 +1,63 @@
+import hashlib
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from encoding import one
+from transun.data import HashedId
+from transun.data.lookup import digest
+
+
+def reference_digest(text: str) -> int:
+    """The formula of `digest` in Python's own integers."""
+    mask, data = 2**64 - 1, text.encode()
+    h = len(data)
+    for start in range(0, len(data), 8):
+        h = ((h ^ int.from_bytes(data[start : start + 8], "little")) + 0x9E3779B97F4A7C15) & mask
+        h = ((h ^ (h >> 30)) * 0xBF58476D1CE4E5B9) & mask
+        h = ((h ^ (h >> 27)) * 0x94D049BB133111EB) & mask
+        h ^= h >> 31
+    return h
+
+
+@settings(max_examples=60, deadline=None)
+@given(texts=st.lists(st.text(max_size=40), max_size=30), skip=st.integers(0, 3))
+def test_digest_is_its_formula(texts: list[str], skip: int) -> None:
+    ours = digest(pa.array(texts, pa.large_string()).slice(skip)).view(np.uint64)
+    assert ours.tolist() == [reference_digest(text) for text in texts[skip:]]
+
+
+def test_hash_has_fixed_values() -> None:
+    # A text of one word has SplitMix64's first output for the seed length ⊕ word. That of seed 0 is published, and
+    # these texts, of one byte and of eight, have it.
+    published = 0xE220A8397B1DCDAF
+    texts = ["\x01", "\x08" + "\0" * 7]
+    assert digest(pa.array(texts, pa.large_string())).view(np.uint64).tolist() == [published] * 2
+    assert one(HashedId(1000), [*texts, None]).tolist() == [1 + published % 999] * 2 + [0]
+
+
+def test_hash_spreads_like_md5() -> None:
+    rows, texts = 257, [f"item-{i}" for i in range(50_000)]
+    ours = np.bincount(one(HashedId(rows), texts).numpy(), minlength=rows)[1:]
+    md5 = [int.from_bytes(hashlib.md5(text.encode()).digest()[:8], "little") % (rows - 1) for text in texts]
+    # Chi-square with 255 degrees of freedom: mean 255, deviation 22.6.
+    for counts in (ours, np.bincount(md5, minlength=rows - 1)):
+        assert abs(((counts - counts.mean()) ** 2).sum() / counts.mean() - 255) < 5 * 22.6
+
+
+def test_hash_is_the_same_in_another_process_and_for_integers() -> None:
+    code = (
+        "from transun.data import Features, HashedId;"
+        "print(Features({'x': HashedId(10**6)}).fit({'x': ['Rom', '12']}).encode({'x': ['Rom', '12']})['x'].tolist())"
+    )
+    environment = {**os.environ, "PYTHONHASHSEED": "7"}
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    here = one(HashedId(10**6), ["Rom", "12"]).tolist()
+    assert run.stdout.strip() == str(here)
+    assert one(HashedId(10**6), [12]).tolist() == here[1:]
+    assert one(HashedId(10**6), [12.0, None]).tolist() == [here[1], 0]

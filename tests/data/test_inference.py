@@ -1,0 +1,160 @@
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from encoding import same
+from transun.data import Features, HashedId, Id, infer
+
+NAN = float("nan")
+
+
+DATA = Path(os.environ.get("TRANSUN_DATA", Path(__file__).parents[3] / "shared" / "data"))
+
+
+def kinds(features: Features) -> dict[str, str]:
+    return {name: str(kind) for name, kind in features.columns.items()}
+
+
+def test_inference_by_rule() -> None:
+    n = 400
+    row = np.arange(n)
+    frame = pd.DataFrame(
+        {
+            "order_id": row,
+            "userID": row % 150,
+            "hour": row % 24,
+            "count": row // 2,
+            "price": row / 7,
+            "music": np.where(row % 3 == 0, NAN, row % 4),
+            "click": row % 2 == 0,
+            "note": [f"n{i}" for i in row],
+            "city": ["Rom", "Ulm"] * (n // 2),
+            "range": ["(10,50]", "(50,90]", "(90,200]", "500+"] * (n // 4),
+            "tags": ["a|b|c"[: 1 + 2 * (i % 3)] if i % 5 else "c|a" for i in row],
+            "day": [f"2022-04-{1 + i % 28:02d}" for i in row],
+            "ts": pd.Timestamp("2022-01-01 05:00") + pd.to_timedelta(row, "h"),
+            "bought": [[1] * (i % 4) for i in row],
+            "item_0": row % 9,
+            "item_1": np.where(row % 2, row % 9, -1),
+            "score_0": row % 9,
+            "score_1": row % 7,
+            "empty": [None] * n,
+            "same": [3] * n,
+            "gmv": row * 1.0,
+            "w": np.ones(n),
+            "leak": row * 1.0,
+        }
+    )
+    features = infer(frame, "gmv", weight="w", exclude=["leak"], columns={"city": HashedId(50)})
+    assert kinds(features) == {
+        "item": "Bag(layout=Numbered(count=2))",
+        "userID": "Id(min_count=2)",
+        "hour": "Id()",
+        "count": "Buckets()",
+        "price": "Buckets()",
+        "music": "Id()",
+        "click": "Id()",
+        "range": "Id()",
+        "tags": "Bag(layout=Split())",
+        "day": "Datetime(parts=('weekday', 'month', 'age'))",
+        "ts": "Datetime()",
+        "bought": "Bag()",
+        "score_0": "Id()",
+        "score_1": "Id()",
+        "city": "HashedId(rows=50)",
+    }
+    summary = features.summary()
+    lines = {line.split()[0]: line for line in summary.splitlines()}
+    assert set(lines) == {"column", *features.columns, "order_id", "note", "empty", "same"}
+    assert "left out" in lines["order_id"]
+    assert "another id in every row" in lines["order_id"]
+    assert "another text in every row" in lines["note"]
+    assert "missing in every row" in lines["empty"]
+    assert "one value in every row" in lines["same"]
+    assert "33.5 %" in lines["music"]
+    assert "6 ids" in lines["music"]  # 0, 1, 2, 3, missing and unseen
+    assert "named as an id" in lines["userID"]
+    assert "declared" in lines["city"]
+    assert same(features.encode(frame), Features(features.columns).fit(frame).encode(frame))
+
+
+def test_inference_keeps_a_stem_that_is_a_column() -> None:
+    rows = {"item": [1, 2], "item_0": [3, 4], "item_1": [-1, 5], "y": [1.0, 2.0]}
+    features = infer(rows, "y")
+    assert features.bags == {"item_": 4}
+    assert features.ids == {"item": 3}
+
+
+def test_long_lists_are_cut() -> None:
+    features = infer({"x": [list(range(80)), [1]], "y": [1.0, 2.0]}, "y")
+    assert features.encode({"x": [list(range(80))]})["x"].shape == (1, 50)
+    assert "up to 80 values, cut to the first 50" in features.summary()
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: infer({"x": [1]}, "y"), "there is no column 'y'"),
+        (lambda: infer({"x": [1], "y": [NAN]}, "y"), "target 'y', row 0 is missing"),
+        (lambda: infer({"x": [1], "y": [1.0]}, "y", exclude=["z"]), "there is no column 'z'"),
+        (lambda: infer({"x": [1], "y": [1.0]}, "y"), "no column of the table is of use for 'y'"),
+    ],
+)
+def test_inference_errors(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def real(name: str) -> Path:
+    path = DATA / f"{name}.parquet"
+    if not path.exists():
+        pytest.skip(f"there is no {path}: set TRANSUN_DATA to the folder of the real data sets")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "exclude", "expected"),
+    [
+        (
+            "kuairand_pure",
+            "play_time_s",
+            ["is_click", "long_view", "part"],
+            {"video_id": "Id(min_count=2)", "tag": "Bag(layout=Split(separator=','))", "duration_s": "Buckets()"},
+        ),
+        (
+            "online_retail_orders",
+            "gmv",
+            ["InvoiceNo"],
+            {"item": "Bag(layout=Numbered(count=20), of=Id(min_count=2))", "ts": "Datetime()", "Country": "Id()"},
+        ),
+        ("lastfm2k_plays", "weight", [], {"userID": "Id(min_count=2)", "artistID": "Id(min_count=2)"}),
+        (
+            "movietweetings100k",
+            "rating",
+            ["ts"],
+            {"movie_id": "Id(min_count=2)", "genres": "Bag(layout=Split())", "year": "Buckets()"},
+        ),
+    ],
+)
+def test_real_tables_are_understood(name: str, target: str, exclude: list[str], expected: dict[str, str]) -> None:
+    path = real(name)
+    features = infer(path, target, exclude=exclude)
+    assert expected.items() <= kinds(features).items()
+    data = features.to_dataset(path, target)
+    assert isinstance(data.x, dict)
+    for key, size in features.ids.items():
+        assert isinstance(size, int)
+        assert 0 <= int(data.x[key].min()) <= int(data.x[key].max()) < size
+
+
+def test_real_ids_are_those_of_pandas() -> None:
+    path = real("kuairand_pure")
+    frame = pd.read_parquet(path, columns=["author_id", "upload_type", "music_type"])
+    tensors = Features({name: Id() for name in frame}).fit(path).encode(path)
+    for name in frame:
+        codes, _ = pd.factorize(frame[name], sort=True, use_na_sentinel=False)
+        np.testing.assert_array_equal(tensors[name].numpy(), codes + 1)
