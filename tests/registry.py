@@ -4,8 +4,8 @@ import inspect
 
 import torch
 
-from transun import heads, losses, schemes, transforms
-from transun.heads import GTS, Fused, Head, Ranked, Scaled, Wrapper
+from transun import corrections, heads, losses, schemes, transforms
+from transun.heads import GTS, Corrected, Fused, Head, Ranked, Scaled, Wrapper
 from transun.schemes import Scheme
 from transun.transforms import Affine, BoxCox, Compose, Log1p, Power, Transform
 
@@ -47,6 +47,9 @@ LOSSES = [
 ]
 
 
+CORRECTIONS = list(_constructible(corrections, corrections.Correction, {corrections.Correction}))
+
+
 def leaf_heads() -> list[Head]:
     """Every exported head that wraps no other, and PointHead under every transform and loss."""
     leaves = [leaf for leaf in _constructible(heads, Head, {Head}) if not isinstance(leaf, Wrapper)]
@@ -76,6 +79,9 @@ def all_heads() -> list[Head]:
         Ranked(heads.MSE()),
         Fused(some, 2.0),
         Fused(Scaled(some), 2.0),
+        *[Corrected(heads.LogMSE(), correction) for correction in CORRECTIONS],
+        Corrected(heads.MSE(), CORRECTIONS[0]),
+        heads.ProbabilisticGTS(heads.LogMSE()),
     ]
 
 

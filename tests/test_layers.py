@@ -22,6 +22,8 @@ LAYERS = [
         "keeper",
         "evaluation",
         "debiasing",
+        "checkpoint",
+        "tabular",
         "spec",
         "api",
     },

@@ -3,6 +3,7 @@
 from transun import (
     averaging,
     backbones,
+    checkpoint,
     corrections,
     data,
     debiasing,
@@ -14,11 +15,13 @@ from transun import (
     model,
     optimisers,
     schemes,
+    tabular,
     training,
     transforms,
 )
 from transun.averaging import *
 from transun.backbones import *
+from transun.checkpoint import *
 from transun.corrections import *
 from transun.data import *
 from transun.debiasing import *
@@ -30,12 +33,14 @@ from transun.metrics import *
 from transun.model import *
 from transun.optimisers import *
 from transun.schemes import *
+from transun.tabular import *
 from transun.training import *
 from transun.transforms import *
 
 __all__: list[str] = []
 __all__ += averaging.__all__
 __all__ += backbones.__all__
+__all__ += checkpoint.__all__
 __all__ += corrections.__all__
 __all__ += data.__all__
 __all__ += debiasing.__all__
@@ -47,5 +52,6 @@ __all__ += model.__all__
 __all__ += optimisers.__all__
 __all__ += schemes.__all__
 __all__ += history.__all__
+__all__ += tabular.__all__
 __all__ += training.__all__
 __all__ += transforms.__all__

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
-from transun import averaging, backbones, heads, losses, optimisers, schemes, transforms
+from transun import averaging, backbones, corrections, heads, losses, optimisers, schemes, transforms
 
 __all__ = ["dumps", "loads"]
 
@@ -85,7 +85,7 @@ def _same(argument: Any, default: Any) -> bool:
 
 @cache
 def _vocabulary() -> dict[str, Any]:
-    rooms = (averaging, backbones, heads, losses, optimisers, schemes, transforms)
+    rooms = (averaging, backbones, corrections, heads, losses, optimisers, schemes, transforms)
     return {name: getattr(room, name) for room in rooms for name in room.__all__} | {"inf": math.inf}
 
 

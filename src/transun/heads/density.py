@@ -12,8 +12,8 @@ from torch.nn.functional import softplus
 from transun.heads.head import Branch, Head, Raw, check_targets
 from transun.transforms import Identity
 
-# Halvings of the bracket: enough for float32 from any start.
-_HALVINGS = 60
+# Halvings of the bracket, first by order of magnitude, then evenly: enough for float32 from any start.
+_HALVINGS = 35
 # e^80 is still a comfortable float32.
 _STEEPEST = 80.0
 # The spread that stands in for the missing one of constant targets, relative to their size.
@@ -43,8 +43,10 @@ class Density(Head):
         positive = self.cdf(raw, origin - torch.finfo(least.dtype).tiny) < level
         least, high = torch.where(below & positive, origin, least), torch.where(below & ~positive, origin, high)
         low = least
-        for _ in range(_HALVINGS):
-            middle = 0.5 * (low + high)
+        for halving in range(2 * _HALVINGS):
+            # A heavy tail ends where even halving would leave nothing of the digits of its bulk.
+            middle = 0.5 * (low + high) if halving >= _HALVINGS else (0.5 * (low.asinh() + high.asinh())).sinh()
+            middle = middle.clamp(low, high)
             reached = self.cdf(raw, middle) >= level
             low, high = torch.where(reached, low, middle), torch.where(reached, middle, high)
         return torch.where(self.cdf(raw, least) >= level, least, high)
@@ -257,12 +259,12 @@ def normal_quantile(level: float | Tensor, like: Tensor) -> Tensor:
 
 
 def spread(u: Tensor) -> float:
-    """The standard deviation of u (n,), or a ten-thousandth of its size where all values are (nearly) the same.
+    """The standard deviation of u (n,), or a ten-thousandth of its size, of one for zeros, if all values are the same.
 
     >>> spread(torch.tensor([1.0, 3.0])), spread(torch.tensor([5.0])), spread(torch.zeros(2))
-    (1.0, 0.0005, 1.0)
+    (1.0, 0.0005, 0.0001)
     """
-    return max(float(u.std(correction=0)), _THINNEST * abs(float(u.mean()))) or 1.0
+    return max(float(u.std(correction=0)), _THINNEST * abs(float(u.mean()))) or _THINNEST
 
 
 def quantiles(y: Tensor, levels: Tensor | Sequence[float]) -> Tensor:

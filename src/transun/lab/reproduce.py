@@ -72,5 +72,7 @@ REPRODUCTIONS = {
         "GTS of four point losses and three slopes",
         tables.instances,
         unbiasedness,
+        STARTED,
+        STARTED_QUICK,
     ),
 }
