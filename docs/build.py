@@ -6,7 +6,9 @@
 import json
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from transun.report.markdown import table, yes
 
@@ -20,14 +22,48 @@ def demo_block() -> str:
     return f"{lines[1]}\n\n{lines[2]}"
 
 
-def synthetic_block() -> str:
-    """The claims of the synthetic report."""
-    report = json.loads((REPORTS / "synthetic.json").read_text(encoding="utf-8"))
-    rows = [[claim["text"], yes(claim["holds"]), claim["evidence"]] for claim in report["claims"]]
+def claims_block(name: str) -> str:
+    """The claims of a report."""
+    rows = [[claim["text"], yes(claim["holds"]), claim["evidence"]] for claim in _read(name)["claims"]]
     return table(["claim", "holds", "evidence"], rows)
 
 
-BLOCKS = {"demo": demo_block, "synthetic": synthetic_block}
+def methods_block() -> str:
+    """Per synthetic report, its title and whether its claims hold."""
+    rows = [
+        [f"{report['title']}: {claim['text'][0].lower()}{claim['text'][1:]}", yes(claim["holds"]), claim["evidence"]]
+        for report in map(_read, ("methods", "bins", "instances"))
+        for claim in report["claims"]
+    ]
+    return table(["claim", "holds", "evidence"], rows)
+
+
+def real_block() -> str:
+    """Signed TRE and NRMSE of each method on each data set."""
+    entries = _read("real")["entries"]
+    methods = list(dict.fromkeys(entry["method"] for entry in entries))
+    names = list(dict.fromkeys(entry["dataset"] for entry in entries))
+    found = {(entry["dataset"], entry["method"]): _bias_and_error(entry) for entry in entries}
+    rows = [[name, *[found[name, method] for method in methods]] for name in names]
+    return table(["signed TRE, NRMSE", *methods], rows)
+
+
+def _bias_and_error(entry: dict[str, Any]) -> str:
+    metrics, errors = entry["metrics"], entry["errors"]
+    return f"{metrics['STRE']:+.3f} ± {errors['STRE']:.3f}, {metrics['NRMSE']:.3f}"
+
+
+def _read(name: str) -> dict[str, Any]:
+    report: dict[str, Any] = json.loads((REPORTS / f"{name}.json").read_text(encoding="utf-8"))
+    return report
+
+
+BLOCKS: dict[str, Callable[[], str]] = {
+    "demo": demo_block,
+    "synthetic": lambda: claims_block("synthetic"),
+    "methods": methods_block,
+    "real": real_block,
+}
 PAGES = [ROOT / "README.md"]
 
 

@@ -172,7 +172,9 @@ def test_the_description_reads_without_the_numbers(tmp_path):
     assert said.versions["torch"] == torch.__version__
 
 
-@pytest.mark.parametrize("extra", [{"a": float("nan")}, {"a": (1, 2)}, {1: "a"}, {"a": object()}], ids=str)
+@pytest.mark.parametrize(
+    "extra", [{"a": float("nan")}, {"a": (1, 2)}, {1: "a"}, {"a": object()}], ids=["nan", "tuple", "key", "object"]
+)
 def test_extra_that_json_would_change_is_refused(extra, tmp_path):
     with pytest.raises(ValueError, match="extra must"):
         save_model(trained(MSE()), tmp_path / "new", extra)

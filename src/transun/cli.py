@@ -128,11 +128,11 @@ def real(
     import torch
 
     from transun import __version__
-    from transun.lab.real import RECIPE, real_table
+    from transun.lab.real import QUICK_ROWS, RECIPE, real_table
     from transun.lab.store import Store, write
     from transun.report.real import real_page, real_rows
 
-    entries = real_table(Store(out / "runs"), rows=5000 if quick else None, show=progress)
+    entries = real_table(Store(out / "runs"), QUICK_ROWS if quick else None, show=progress)
     command = "transun reproduce real" + (" --quick" if quick else "")
     report = {
         "command": command,

@@ -111,6 +111,7 @@ class Uniform(Component):
 class Gamma(Component):
     """Density v^(shape-1) e^(-v/scale) / (Γ(shape) scale^shape) on v > 0; shape ≥ 1.
 
+    >>> from transun.data.component import Gamma
     >>> round(float(Gamma(2.0, 1.0).density(torch.tensor(1.0))), 6)  # 1·e⁻¹
     0.367879
     """

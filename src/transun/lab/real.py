@@ -27,6 +27,7 @@ HEADS: dict[str, Head] = {
 METRICS = (TRE, STRE, MRE, NRMSE, NMAE, XAUC)
 RECIPE = Recipe(Adam(1e-3), decay=linear, averaging=EMA(0.99))
 TRAIN_SHARE = 0.8
+QUICK_ROWS = 5_000
 
 
 def split_rows(table: pa.Table, seed: int = 0) -> tuple[pa.Table, pa.Table]:
@@ -36,14 +37,14 @@ def split_rows(table: pa.Table, seed: int = 0) -> tuple[pa.Table, pa.Table]:
 
 
 def real_table(
-    store: Store, names: Sequence[str] = PUBLIC, rows: int | None = None, show: bool | None = None
+    store: Store, rows: int | None = None, names: Sequence[str] = PUBLIC, show: bool | None = None
 ) -> list[dict[str, Any]]:
     """One entry per data set and head: metrics with standard errors on held-out rows, and seconds of training.
 
     Args:
         store: where finished entries are kept.
+        rows: only the first so many rows of each data set; None takes all.
         names: which data sets.
-        rows: at most so many rows of each, for a quick look.
         show: a progress bar.
 
     """
@@ -60,8 +61,7 @@ def real_table(
 
 def _entry(name: str, head: Head, rows: int | None) -> dict[str, Any]:
     data = load(name)
-    table = data.table if rows is None else data.table.slice(0, rows)
-    training, test = split_rows(table)
+    training, test = split_rows(data.table.slice(0, rows))
     trained = train(training, data.target, head, features=data.features, recipe=RECIPE, progress=False)
     meter = measure(trained.model, trained.dataset(test), METRICS)
     return {
