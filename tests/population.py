@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from scipy import stats
 
-from transun.heads import Head
+from transun.heads import Head, Raw
 
 COLUMNS = ("RS-G", "RS-BU", "RS-ZIG", "LS-B", "LS-BU", "SM-U", "SM-TN", "SM-BU")
 _LOW, _HIGH, _GAMMA = stats.uniform(1, 10), stats.uniform(90, 10), stats.gamma(2)
@@ -43,21 +43,29 @@ def population(name: str, n: int = 20_000, largest: bool = False) -> torch.Tenso
     return torch.from_numpy(y)
 
 
-def optimum(head: Head, y: torch.Tensor, steps: int = 500, perturb: float = 0.1) -> float:
-    """The prediction at the full-batch optimum of free constant outputs, begun a little off the head's own start."""
-    prepared = head.prepare(y)
-    outputs = [torch.nn.Parameter(value.double() + perturb) for value in prepared.start(y)]
-    optimiser = torch.optim.LBFGS(outputs, lr=0.5, max_iter=steps, tolerance_grad=1e-11, tolerance_change=1e-14)
+def settle(head: Head, y: torch.Tensor, steps: int = 500, perturb: float = 0.1) -> Raw:
+    """Free constant outputs (1, width) at the full-batch optimum of a prepared head, begun a little off its start.
+
+    Gradients only, no line search: under stop-gradient the loss is not what is being minimised, its parts are.
+    """
+    outputs = [torch.nn.Parameter(value.double() + perturb) for value in head.start(y)]
+    optimiser = torch.optim.LBFGS(outputs, lr=0.5, max_iter=steps, tolerance_grad=1e-12, tolerance_change=1e-15)
 
     def closure():
         optimiser.zero_grad()
         raw = tuple(output.expand(len(y), -1) for output in outputs)
-        total = sum(term.mean() for term in prepared.loss(raw, y).values())
+        total = sum(term.mean() for term in head.loss(raw, y).values())
         total.backward()
         return total
 
     optimiser.step(closure)
-    return prepared(tuple(output.detach().unsqueeze(0) for output in outputs)).item()
+    return tuple(output.detach().unsqueeze(0) for output in outputs)
+
+
+def optimum(head: Head, y: torch.Tensor, steps: int = 500, perturb: float = 0.1) -> float:
+    """The prediction at the full-batch optimum of free constant outputs."""
+    prepared = head.prepare(y)
+    return prepared(settle(prepared, y, steps, perturb)).item()
 
 
 def sre(head: Head, name: str, n: int = 20_000, largest: bool = False, **arguments) -> float:

@@ -59,6 +59,10 @@ def test_unseen_ids_other_order_and_further_columns():
     assert torch.equal(trained.predict(shuffled), trained.predict(TEST))
 
 
+def test_no_rows_no_predictions():
+    assert train(TRAIN, "gmv", recipe=Recipe()).predict(TEST[:0]).shape == (0,)
+
+
 def test_save_and_load(tmp_path):
     trained = train(TRAIN, "gmv", Gamma(), recipe=RECIPE)
     trained.save(tmp_path / "model")

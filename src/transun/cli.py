@@ -131,6 +131,7 @@ def real(
     from transun.lab.real import QUICK_ROWS, RECIPE, real_table
     from transun.lab.store import Store, write
     from transun.report.real import real_page, real_rows
+    from transun.spec import dumps
 
     entries = real_table(Store(out / "runs"), QUICK_ROWS if quick else None, show=progress)
     command = "transun reproduce real" + (" --quick" if quick else "")
@@ -138,7 +139,7 @@ def real(
         "command": command,
         "version": __version__,
         "torch": torch.__version__,
-        "recipe": str(RECIPE),
+        "recipe": dumps(RECIPE),
         "entries": entries,
     }
     write(out / "real.json", report)

@@ -91,7 +91,7 @@ class TableModel:
         """Predictions (n,) for the rows of a table, which needs no target column."""
         x = self.features.encode(source)
         rows = len(next(iter(x.values())))
-        return predict(self.model, Dataset(x, torch.zeros(rows)))
+        return predict(self.model, Dataset(x, torch.zeros(rows))) if rows else torch.zeros(0)
 
     def evaluate(self, source: Any, metrics: Iterable[Metric] = STANDARD) -> dict[str, float]:
         """Metrics on the rows of a table with the target column."""

@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+from population import settle
 from registry import all_heads, leaf_heads, name, raw_for
 from transun.data import DISTRIBUTIONS
 from transun.heads import GTS, Head, LogMSE, LogSUN
@@ -8,23 +9,6 @@ from transun.schemes import InverseRatio
 from transun.spec import dumps
 
 TARGETS = DISTRIBUTIONS[0].sample(2000, seed=3)  # Gamma(2, 1)
-
-
-def fit_constants(head: Head, y: torch.Tensor, start, steps=300):
-    """Full-batch optimum of free outputs, started off the head's own starting point, in float64."""
-    outputs = [torch.nn.Parameter(value.double() + 0.1) for value in start]
-    # Gradients only, no line search: under stop-gradient the loss is not what is being minimised, its parts are.
-    optimiser = torch.optim.LBFGS(outputs, lr=0.5, max_iter=steps, tolerance_grad=1e-12, tolerance_change=1e-15)
-
-    def closure():
-        optimiser.zero_grad()
-        raw = tuple(output.expand(len(y), -1) for output in outputs)
-        total = sum(term.mean() for term in head.loss(raw, y).values())
-        total.backward()
-        return total
-
-    optimiser.step(closure)
-    return tuple(output.detach().unsqueeze(0) for output in outputs)
 
 
 def prepare_or_skip(head: Head, y: torch.Tensor) -> Head:
@@ -130,7 +114,7 @@ class TestHead:
 class TestGTS:
     def test_recovers_the_sample_mean(self, leaf):
         head = GTS(leaf).prepare(TARGETS).eval()  # without the noise that some heads add in training
-        found = head(fit_constants(head, TARGETS, head.start(TARGETS)))
+        found = head(settle(head, TARGETS, steps=300))
         assert found.item() == pytest.approx(TARGETS.mean().item(), rel=1e-4)
 
     def test_starts_at_the_sample_mean(self, leaf):
@@ -161,7 +145,7 @@ class TestGTS:
 
 def test_nested_gts_recovers_the_mean():
     head = GTS(LogSUN()).prepare(TARGETS)
-    found = head(fit_constants(head, TARGETS, head.start(TARGETS)))
+    found = head(settle(head, TARGETS, steps=300))
     assert found.item() == pytest.approx(TARGETS.mean().item(), rel=1e-4)
 
 

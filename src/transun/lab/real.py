@@ -52,7 +52,7 @@ def real_table(
     with Progress("real data", len(names) * len(HEADS), show) as bar:
         for name in names:
             for method, head in HEADS.items():
-                text = f"{dumps(head)} on {name}, {rows or 'all'} rows, by {RECIPE}"
+                text = f"{dumps(head)} on {name}, {rows or 'all'} rows, by {dumps(RECIPE)}"
                 entry = store.run(text, lambda name=name, head=head: _entry(name, head, rows))  # type: ignore[misc]
                 entries.append({"dataset": name, "method": method, **entry})
                 bar.advance(len(entries), f"{name} {method}")

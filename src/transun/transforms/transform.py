@@ -16,6 +16,7 @@ from torch import Tensor
 LARGEST = math.exp(80.0)
 # A bounded transform is followed up to this distance from its asymptote; float32 loses the rest.
 RESOLUTION = 1e-6
+_SIGNED = "for signed targets use Asinh() or Identity() as the transform, or a head such as MSE()"
 # How far beyond the largest training target a prediction stays credible.
 _HEADROOM = 10.0
 
@@ -76,7 +77,7 @@ class Transform:
     def check(self, y: Tensor) -> None:
         """Raise a `ValueError` that names the first target outside `[lower, upper]` and what to do about it."""
         for wrong, side, bound, remedy in (
-            (y < self.lower, "below", self.lower, "use Asinh() or Identity() for signed targets"),
+            (y < self.lower, "below", self.lower, _SIGNED),
             (y > self.upper, "above", self.upper, "raise `upper`, or leave it out to learn it from the data"),
         ):
             if wrong.any():
