@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from population import COLUMNS, MEANS, optimum, population
+from population import COLUMNS, MEANS, optimum, population, stationary, whole_range
 from registry import name
 from transun.heads import CREAD, EAD, GTS, EqualFrequency, EqualWidth, LeftSum, RightSum, Trapezoid
 from transun.losses import squared
@@ -16,7 +16,6 @@ ROWS = {
     # SM-BU has no row between 11 and 90: the median is taken half-way, at 50.5, where the table has 50 (-.2525).
     "right, 0": (CREAD(4, EAD(0.0), RightSum()), [-0.3335, -0.67, -1.0, -0.2311, -0.1773, -0.25, -0.25, -0.25]),
 }
-ENDS = {"LS-B": (0.0, 1.0), "SM-TN": (0.0, 100.0)}
 VARIANTS = [
     CREAD(),
     CREAD(2),
@@ -26,29 +25,11 @@ VARIANTS = [
 ]
 
 
-def targets(column, n=20_000):
-    """The population with the ends that §13.1 assumes: stated maxima, and the whole range of a thin-tailed law."""
-    y = population(column, n, largest=True).clone()
-    if column in ENDS:
-        y[0], y[-1] = ENDS[column]
-    return y
-
-
-def stationary(head, y):
-    """The prediction where the head starts, once its loss is seen to be level there: it is convex in the logits."""
-    prepared = head.prepare(y)
-    outputs = [value.double().requires_grad_() for value in prepared.start(y)]
-    terms = prepared.loss(tuple(output.expand(len(y), -1) for output in outputs), y)
-    gradients = torch.autograd.grad(sum(term.mean() for term in terms.values()), outputs)
-    assert all(gradient.abs().max() < 1e-8 for gradient in gradients)
-    return prepared(tuple(output.detach().unsqueeze(0) for output in outputs)).item()
-
-
 @pytest.mark.parametrize("column", COLUMNS)
 @pytest.mark.parametrize("row", ROWS)
 def test_constant_input_limit(row, column):
     head, expected = ROWS[row]
-    found = stationary(head, targets(column)) / MEANS[column] - 1.0
+    found = stationary(head, whole_range(column)) / MEANS[column] - 1.0
     assert found == pytest.approx(expected[COLUMNS.index(column)], abs=1e-3)
 
 
@@ -62,7 +43,7 @@ def test_searched_alpha():
 @pytest.mark.parametrize("column", COLUMNS)
 def test_restorations_enclose_the_mean(column):
     """Right counts each bin at its lower end, left at its upper one."""
-    y = targets(column)
+    y = whole_range(column)
     right, left = (stationary(CREAD(32, restoration=each), y) for each in (RightSum(), LeftSum()))
     assert right < y.mean() < left
     middle = stationary(CREAD(32), y)
@@ -73,19 +54,19 @@ def test_restorations_enclose_the_mean(column):
 
 @pytest.mark.parametrize("column", ["RS-G", "RS-ZIG", "SM-BU"])
 def test_descent_arrives_where_the_head_starts(column):
-    y = targets(column, 1000)
+    y = whole_range(column, 1000)
     head = CREAD(8, EAD(0.5))
     assert optimum(head, y, steps=200) == pytest.approx(stationary(head, y), rel=1e-4, abs=1e-6)
 
 
 @pytest.mark.parametrize("column", COLUMNS)
 def test_gts_recovers_the_mean(column):
-    y = targets(column, 1000)
+    y = whole_range(column, 1000)
     assert optimum(GTS(CREAD(4)), y, steps=200) == pytest.approx(y.mean().item(), rel=1e-3)
 
 
 def test_the_trapezoid_is_the_mean_of_the_law():
-    head = CREAD(8).prepare(targets("RS-G", 1000))
+    head = CREAD(8).prepare(whole_range("RS-G", 1000))
     # Falling logits, since the law of others is not the one that the sum is over.
     raw = (torch.linspace(3.0, -3.0, 7, dtype=torch.float64).unsqueeze(0),)
     middle = (head.edges[1:] + head.edges[:-1]).double() / 2
@@ -93,7 +74,7 @@ def test_the_trapezoid_is_the_mean_of_the_law():
 
 
 def test_an_answer_out_of_order_still_has_a_law():
-    head = CREAD(4).prepare(targets("SM-U", 1000))
+    head = CREAD(4).prepare(whole_range("SM-U", 1000))
     raw = (torch.tensor([[0.0, 2.0, -1.0]]),)  # P(y > 50) said to be more than P(y > 25)
     assert (head.shares(raw) >= 0).all()
     assert head.cdf(raw, head.edges[1:2]).item() == pytest.approx(0.5)

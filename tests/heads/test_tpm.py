@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy import stats
 
-from population import COLUMNS, MEANS, optimum, population
+from population import COLUMNS, MEANS, optimum, population, stationary, whole_range
 from registry import name
 from transun.heads import GTS, TPM, EqualWidth, Means, Midpoints
 from variants import VariantLaws
@@ -19,28 +19,10 @@ ROWS = {
 VARIANTS = [TPM(), TPM(2), TPM(8, Means()), TPM(8, binning=EqualWidth()), TPM(8, mse=0.2, spread=1.0)]
 
 
-def targets(column, n=20_000):
-    """The population with the ends that §13.1 assumes: stated maxima, and for the Beta law its whole range."""
-    y = population(column, n, largest=True).clone()
-    if column == "LS-B":
-        y[0], y[-1] = 0.0, 1.0
-    return y
-
-
-def stationary(head, y):
-    """The prediction where the head starts, once its loss is seen to be level there: it is convex in the logits."""
-    prepared = head.prepare(y)
-    outputs = [value.double().requires_grad_() for value in prepared.start(y)]
-    terms = prepared.loss(tuple(output.expand(len(y), -1) for output in outputs), y)
-    gradients = torch.autograd.grad(sum(term.mean() for term in terms.values()), outputs)
-    assert all(gradient.abs().max() < 1e-8 for gradient in gradients)
-    return prepared(tuple(output.detach().unsqueeze(0) for output in outputs)).item()
-
-
 @pytest.mark.parametrize("column", COLUMNS)
 @pytest.mark.parametrize("leaves", ROWS)
 def test_constant_input_limit(leaves, column):
-    y = targets(column)
+    y = whole_range(column)
     found = stationary(TPM(leaves), y)
     assert found / MEANS[column] - 1.0 == pytest.approx(ROWS[leaves][COLUMNS.index(column)], abs=1e-3)
     edges = np.quantile(y, np.arange(leaves + 1) / leaves)
@@ -51,27 +33,27 @@ def test_constant_input_limit(leaves, column):
 def test_four_leaves_of_a_gamma_law_in_closed_form():
     edges = np.array([0.0, *stats.gamma(2).ppf([0.25, 0.5, 0.75]), 17.2])
     expected = (edges[1:] + edges[:-1]).mean() / 2
-    assert stationary(TPM(4), targets("RS-G")) == pytest.approx(expected, rel=1e-3)
+    assert stationary(TPM(4), whole_range("RS-G")) == pytest.approx(expected, rel=1e-3)
 
 
 @pytest.mark.parametrize("column", COLUMNS)
 @pytest.mark.parametrize("leaves", [4, 32])
 def test_leaf_means_are_unbiased(leaves, column):
-    y = targets(column)
+    y = whole_range(column)
     assert stationary(TPM(leaves, Means()), y) == pytest.approx(y.mean().item(), rel=1e-6)
 
 
 @pytest.mark.parametrize("leaf", [Midpoints(), Means()])
 @pytest.mark.parametrize("column", ["RS-G", "RS-ZIG", "SM-BU"])
 def test_descent_arrives_where_the_head_starts(column, leaf):
-    y = targets(column, 1000)
+    y = whole_range(column, 1000)
     head = TPM(8, leaf)
     assert optimum(head, y, steps=200) == pytest.approx(stationary(head, y), rel=1e-4, abs=1e-6)
 
 
 @pytest.mark.parametrize("column", COLUMNS)
 def test_gts_recovers_the_mean(column):
-    y = targets(column, 1000)
+    y = whole_range(column, 1000)
     assert optimum(GTS(TPM(4)), y, steps=200) == pytest.approx(y.mean().item(), rel=1e-3)
 
 
