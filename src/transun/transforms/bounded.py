@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 
 from torch import Tensor
 
-from transun.transforms.transform import RESOLUTION, Transform, require_positive
+from transun.transforms.transform import RESOLUTION, InUnits
 
 
 @dataclass(frozen=True)
-class Arctan(Transform):
+class Arctan(InUnits):
     """T(y) = arctan(y / scale); T⁻¹(u) = scale·tan u, followed up to 10⁴·scale.
 
     Bounded, so outliers cannot move it; for the same reason everything far above `scale` looks alike. Set
@@ -19,12 +19,7 @@ class Arctan(Transform):
     6.0
     """
 
-    scale: float = 1.0
     lower: float = field(default=0.0, kw_only=True)
-
-    def __post_init__(self) -> None:
-        require_positive(self, "scale", self.scale)
-        super().__post_init__()
 
     def __call__(self, y: Tensor) -> Tensor:
         return (y / self.scale).arctan()
@@ -39,7 +34,7 @@ class Arctan(Transform):
 
 
 @dataclass(frozen=True)
-class Tanh(Transform):
+class Tanh(InUnits):
     """T(y) = tanh(y / scale); T⁻¹(u) = scale·artanh u, followed up to 7.25·scale.
 
     Saturates much earlier than `Arctan`: use it only where most targets are below 3·scale.
@@ -48,12 +43,7 @@ class Tanh(Transform):
     3.0
     """
 
-    scale: float = 1.0
     lower: float = field(default=0.0, kw_only=True)
-
-    def __post_init__(self) -> None:
-        require_positive(self, "scale", self.scale)
-        super().__post_init__()
 
     def __call__(self, y: Tensor) -> Tensor:
         return (y / self.scale).tanh()

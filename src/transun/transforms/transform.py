@@ -94,7 +94,13 @@ class Transform:
         return replace(self, upper=min(largest, LARGEST))
 
 
-def require_positive(owner: object, name: str, value: float) -> None:
-    """Raise a `ValueError` that names the owner and the parameter unless 0 < value < ∞."""
-    if not 0.0 < value < math.inf:
-        raise ValueError(f"{type(owner).__name__} needs a finite {name} > 0, got {value}")
+@dataclass(frozen=True)
+class InUnits(Transform):
+    """A transform of y / scale: `scale` is the target at which it begins to bend."""
+
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.scale < math.inf:
+            raise ValueError(f"{type(self).__name__} needs a finite scale > 0, got {self.scale}")
+        super().__post_init__()

@@ -6,7 +6,7 @@ from typing import ClassVar, Self
 
 from torch import Tensor
 
-from transun.transforms.transform import LARGEST, Transform, require_positive
+from transun.transforms.transform import LARGEST, InUnits, Transform
 
 
 @dataclass(frozen=True)
@@ -66,18 +66,12 @@ class Power(Transform):
 
 
 @dataclass(frozen=True)
-class Asinh(Transform):
+class Asinh(InUnits):
     """T(y) = arsinh(y / scale): a logarithm for signed targets, linear within ±scale.
 
     >>> round(Asinh().inverse(Asinh()(torch.tensor(-5.0))).item(), 4)
     -5.0
     """
-
-    scale: float = 1.0
-
-    def __post_init__(self) -> None:
-        require_positive(self, "scale", self.scale)
-        super().__post_init__()
 
     def __call__(self, y: Tensor) -> Tensor:
         return (y / self.scale).asinh()
