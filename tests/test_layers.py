@@ -10,7 +10,7 @@ import transun
 
 ROOT = Path(transun.__file__).parent
 LAYERS = [
-    {"transforms", "losses", "schemes", "corrections", "extras", "progress"},
+    {"transforms", "losses", "schemes", "corrections", "extras", "files", "progress"},
     {"heads", "backbones", "metrics", "data"},
     {
         "model",

@@ -9,9 +9,7 @@ import ast
 import copy
 import hashlib
 import json
-import os
 import re
-import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -23,6 +21,7 @@ from torch import Tensor
 from transun import __version__, spec
 from transun.backbones import Backbone
 from transun.extras import need
+from transun.files import new_draft, publish, replacing
 from transun.heads import Head
 from transun.model import Model
 
@@ -77,12 +76,12 @@ def save_model(model: Model, folder: str | Path, extra: Mapping[str, Any] | None
     _require_numbers("the model", state)
     folder.mkdir(parents=True, exist_ok=True)
     before = _before(folder)
-    draft = _draft(folder)
+    draft = new_draft(folder)
     try:
         need("safetensors.torch", extra="save").save_file(state, draft)
         versions = {"transun": __version__, "torch": str(torch.__version__)}
         said = Description(*texts, model.seed, model.prepared, _digest(draft), versions, extra)
-        _publish(draft, folder / said.file)
+        publish(draft, folder / said.file)
     except RuntimeError as error:  # such as a module that holds one parameter under two names
         raise ValueError(f"cannot save the weights: {error}") from error
     except safetensors.SafetensorError as error:  # such as a full disk
@@ -275,23 +274,8 @@ def _before(folder: Path) -> str | None:
 def _write(path: Path, said: Description) -> None:
     body = asdict(said)
     text = json.dumps({"format": _FORMAT, **body, "checksum": _checksum(body)}, indent=2, ensure_ascii=False)
-    draft = _draft(path.parent)
-    try:
+    with replacing(path) as draft:
         draft.write_text(text + "\n", encoding="utf-8")
-        _publish(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)
-
-
-def _draft(folder: Path) -> Path:
-    return folder / f".{uuid.uuid4().hex}.tmp"
-
-
-def _publish(draft: Path, path: Path) -> None:
-    """Give a finished file its name at once; its content reaches the disk first, lest a power cut leave only a name."""
-    with draft.open("r+b") as file:
-        os.fsync(file.fileno())
-    draft.replace(path)
 
 
 def _digest(path: Path) -> str:

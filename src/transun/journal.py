@@ -1,6 +1,5 @@
 """The state of a training run on disk, from which it goes on to the same result."""
 
-import os
 import pickle
 import time
 from dataclasses import asdict, dataclass
@@ -11,6 +10,7 @@ import torch
 from torch import Tensor
 
 from transun.averaging import Average
+from transun.files import replacing
 from transun.history import Check, History, Step
 from transun.keeper import Keeper
 from transun.model import Model
@@ -107,10 +107,8 @@ class Journal:
         """Save now, in one step: an interruption leaves the old file or the new one."""
         if self.path is None:
             return
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        part = self.path.with_name(f"{self.path.name}.{os.getpid()}.part")
-        torch.save({"plan": self._plan(state), "done": done, "state": state.capture()}, part)
-        os.replace(part, self.path)
+        with replacing(self.path) as draft:
+            torch.save({"plan": self._plan(state), "done": done, "state": state.capture()}, draft)
         self._saved = time.monotonic()
 
     def close(self) -> None:

@@ -2,11 +2,12 @@
 
 import hashlib
 import json
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from transun.files import replacing
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,5 @@ class Store:
 
 def write(path: Path, value: Any) -> None:
     """Write JSON in one step: the file is either the old one or the new one, never a part."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    part.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    os.replace(part, path)
+    with replacing(path) as draft:
+        draft.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
