@@ -7,7 +7,7 @@ from transun.data.kinds import Bag, Buckets, Datetime, HashedId, Id, Kind, Lists
 from transun.data.paper import cikm16, dtmart
 from transun.data.public import PUBLIC, PublicDataset, load
 from transun.data.simulated import OrderLog
-from transun.data.split import by_group, by_hash, by_time, cutoff_of
+from transun.data.split import by_group, by_hash, by_row, by_time, cutoff_of
 from transun.data.stream import ParquetStream
 from transun.data.synthetic import DISTRIBUTIONS, Distribution
 from transun.data.table import read_table
@@ -35,6 +35,7 @@ __all__ = [
     "Standardised",
     "by_group",
     "by_hash",
+    "by_row",
     "by_time",
     "cikm16",
     "cutoff_of",

@@ -40,6 +40,20 @@ def by_hash(source: Any, columns: str | tuple[str, ...], share: float, seed: int
     return _parts(table, uniform(table, columns, seed) < _checked(share), f"hash of {columns!r}, share {share}")
 
 
+def by_row(source: Any, share: float, seed: int = 0) -> tuple["pa.Table", "pa.Table"]:
+    """Two parts, the first of about `share` of the rows: row i is in it when hash(seed, i) < share.
+
+    For tables without a key. A row stays on its side when rows are appended, and not when they are reordered.
+
+    >>> train, test = by_row({"gmv": [1.0] * 1000}, share=0.8)
+    >>> len(train) + len(test), 760 < len(train) < 840
+    (1000, True)
+    """
+    table = read_table(source)
+    first = hashing.uniform(torch.arange(len(table)), seed, "split") < _checked(share)
+    return _parts(table, first.numpy(), f"row, share {share}")
+
+
 def by_group(source: Any, column: str, share: float, seed: int = 0) -> tuple["pa.Table", "pa.Table"]:
     """Two parts that have no group in common, the first with about `share` of the groups: hash(seed, group) < share.
 

@@ -3,12 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-import pyarrow as pa
-import torch
-
 from transun.averaging import EMA
-from transun.data import PUBLIC, load
-from transun.data.hashing import uniform
+from transun.data import PUBLIC, by_row, load
 from transun.evaluation import measure
 from transun.heads import MSE, Gamma, Head, LogMSE, LogSUN, Scaled
 from transun.lab.store import Store
@@ -28,12 +24,6 @@ METRICS = (TRE, STRE, MRE, NRMSE, NMAE, XAUC)
 RECIPE = Recipe(Adam(1e-3), decay=linear, averaging=EMA(0.99))
 TRAIN_SHARE = 0.8
 QUICK_ROWS = 5_000
-
-
-def split_rows(table: pa.Table, seed: int = 0) -> tuple[pa.Table, pa.Table]:
-    """Training and test rows by a hash of the row's number: frozen, and unmoved by rows appended later."""
-    chosen = uniform(torch.arange(len(table)), seed, "split") < TRAIN_SHARE
-    return table.filter(pa.array(chosen.numpy())), table.filter(pa.array((~chosen).numpy()))
 
 
 def real_table(
@@ -61,7 +51,7 @@ def real_table(
 
 def _entry(name: str, head: Head, rows: int | None) -> dict[str, Any]:
     data = load(name)
-    training, test = split_rows(data.table.slice(0, rows))
+    training, test = by_row(data.table.slice(0, rows), TRAIN_SHARE)
     trained = train(training, data.target, head, features=data.features, recipe=RECIPE, progress=False)
     meter = measure(trained.model, trained.dataset(test), METRICS)
     return {
