@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from transun.backbones import Backbone, Inputs
 from transun.corrections import Correction
-from transun.evaluation import Source
+from transun.evaluation import BATCH, Source
 from transun.heads import GTS, Corrected, PointHead, Raw
 from transun.losses import PointLoss
 from transun.model import Model, Network
@@ -18,12 +18,9 @@ from transun.transforms import Identity, Transform
 
 __all__ = ["calibrate", "debias"]
 
-# As in evaluation: large enough that Python is idle most of the time, small enough for any memory.
-_BATCH = 16_384
-
 
 @torch.no_grad()
-def calibrate(model: Model, data: Source, correction: Correction, *, batch_size: int = _BATCH) -> Model:
+def calibrate(model: Model, data: Source, correction: Correction, *, batch_size: int = BATCH) -> Model:
     """A copy of a trained model whose predictions go through a correction learned from held-out rows.
 
     The model itself stays as it is, so the two can be compared. A model that is corrected already gets a second

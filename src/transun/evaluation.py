@@ -13,7 +13,7 @@ from transun.model import Model
 __all__ = ["Rows", "Source", "evaluate", "measure", "predict"]
 
 # Large enough that Python is idle most of the time, small enough for any memory.
-_BATCH = 16_384
+BATCH = 16_384
 
 
 class Rows(Protocol):
@@ -39,7 +39,7 @@ class Source(Protocol):
 
 
 @torch.no_grad()
-def predict(model: Model, data: Source, *, batch_size: int = _BATCH) -> Tensor:
+def predict(model: Model, data: Source, *, batch_size: int = BATCH) -> Tensor:
     """Predictions (n,) for every row, in order.
 
     >>> data = Dataset({"a": [0.0, 1.0]}, [1.0, 3.0])
@@ -50,7 +50,7 @@ def predict(model: Model, data: Source, *, batch_size: int = _BATCH) -> Tensor:
 
 
 @torch.no_grad()
-def measure(model: Model, data: Source, metrics: Iterable[Metric] = STANDARD, *, batch_size: int = _BATCH) -> Meter:
+def measure(model: Model, data: Source, metrics: Iterable[Metric] = STANDARD, *, batch_size: int = BATCH) -> Meter:
     """A meter filled with the model's predictions: merge those of several shards, then compute."""
     meter = Meter(*metrics)
     for pred, rows in _predictions(model, data, batch_size):
@@ -59,7 +59,7 @@ def measure(model: Model, data: Source, metrics: Iterable[Metric] = STANDARD, *,
 
 
 def evaluate(
-    model: Model, data: Source, metrics: Iterable[Metric] = STANDARD, *, batch_size: int = _BATCH
+    model: Model, data: Source, metrics: Iterable[Metric] = STANDARD, *, batch_size: int = BATCH
 ) -> dict[str, float]:
     """Metrics of the model on the data, by name.
 

@@ -2,16 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
 from transun.averaging import EMA
 from transun.backbones import EmbeddingMLP
-from transun.data import OrderLog
-from transun.evaluation import measure, predict
+from transun.data import Dataset, OrderLog
+from transun.evaluation import predict
 from transun.heads import Head, LogMSE, LogSUN
-from transun.metrics import MRE, NRMSE, PGR, STRE, TRE, XAUC, BinTable, bin_by_prediction
+from transun.metrics import MRE, NRMSE, PGR, STRE, TRE, XAUC, BinTable, Meter, bin_by_prediction
 from transun.model import Model
 from transun.optimisers import Adam, linear
 from transun.training import fit
@@ -53,7 +52,7 @@ def backbone(log: OrderLog) -> EmbeddingMLP:
 
 
 def _judge(
-    model: Model, train: Any, test: Any, truth: torch.Tensor, seed: int, epochs: int, progress: bool | None
+    model: Model, train: Dataset, test: Dataset, truth: torch.Tensor, seed: int, epochs: int, progress: bool | None
 ) -> Outcome:
     history = fit(
         model,
@@ -66,7 +65,8 @@ def _judge(
         progress=progress,
     )
     pred = predict(model, test)
-    meter = measure(model, test, METRICS)
+    meter = Meter(*METRICS)
+    meter.update(pred, test.y)
     return Outcome(
         meter.compute(),
         meter.standard_errors(),
