@@ -27,13 +27,14 @@ LAYERS = [
         "spec",
         "api",
     },
-    {"lab"},
+    {"estimators"},
+    {"lab", "diagnosis"},
     {"report"},
     {"cli", "__main__"},
 ]
 LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
 # Heavy libraries and the only rooms that may import them.
-OWNERS = {"altair": {"report"}, "scipy": {"lab"}, "sklearn": set(), "polars": {"data"}, "typer": {"cli"}}
+OWNERS = {"altair": {"report"}, "scipy": {"lab", "estimators", "diagnosis"}, "sklearn": {"estimators"}, "polars": {"data"}, "typer": {"cli"}}
 FILES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
 
 
@@ -60,8 +61,8 @@ def test_imports_point_downwards(path):
         other = rest.split(".")[0]
         if package == "transun" and other in LEVEL and other != room:
             own, theirs = LEVEL[room], LEVEL[other]
-            # Layers 0, 2 and 5 are each one team; the rooms of the others keep to themselves.
-            allowed = theirs < own or (theirs == own and own in (0, 2, 5))
+            # Layers 0, 2 and 6 are each one team; the rooms of the others keep to themselves.
+            allowed = theirs < own or (theirs == own and own in (0, 2, 6))
             assert allowed, f"{room} (layer {own}) imports {other} (layer {theirs})"
         assert room in OWNERS.get(package, {room}), f"{room} imports {package}"
 

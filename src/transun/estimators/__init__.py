@@ -1,0 +1,1 @@
+"""scikit-learn estimators: unbiased predictions around any regressor, or by a network."""
