@@ -4,5 +4,15 @@ from transun.corrections.correction import Correction
 from transun.corrections.isotonic import SmoothIsotonic
 from transun.corrections.normal import NormalTheory, SecondOrder
 from transun.corrections.smearing import BinnedSmearing, Smearing
+from transun.corrections.totals import TotalRatio, TotalShift
 
-__all__ = ["BinnedSmearing", "Correction", "NormalTheory", "SecondOrder", "Smearing", "SmoothIsotonic"]
+__all__ = [
+    "BinnedSmearing",
+    "Correction",
+    "NormalTheory",
+    "SecondOrder",
+    "Smearing",
+    "SmoothIsotonic",
+    "TotalRatio",
+    "TotalShift",
+]
