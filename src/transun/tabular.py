@@ -1,6 +1,6 @@
 """From a table to a trained model in one call, and back to predictions for other tables."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from transun.averaging import Averaging
-from transun.backbones import Backbone, EmbeddingMLP
+from transun.backbones import Backbone, Dimension, EmbeddingMLP
 from transun.checkpoint import describe_model, grow, load_model, save_model
 from transun.data import Dataset, Features, infer, read_table
 from transun.evaluation import evaluate, predict
@@ -68,9 +68,26 @@ class Recipe:
         )
 
 
-def embedding_mlp(features: Features) -> EmbeddingMLP:
-    """The paper's network over a table's columns."""
-    return EmbeddingMLP(features.ids, features.bags, features.numeric)
+def embedding_mlp(
+    features: Features,
+    *,
+    dim: int | Dimension = 16,
+    hidden: Sequence[int] = (128, 64, 32),
+    dropout: float = 0.0,
+) -> EmbeddingMLP:
+    """The paper's network over a table's columns; `partial(embedding_mlp, hidden=(64,))` is another one.
+
+    Args:
+        features: fitted to the table.
+        dim: width of each embedding, or a rule such as `ByCardinality()`.
+        hidden: widths of the dense layers.
+        dropout: share of activations dropped after each dense layer during training.
+
+    >>> embedding_mlp(Features({"item": Id()}).fit({"item": [7, 3]}), dim=4, hidden=(8,))
+    EmbeddingMLP(ids={'item': 3}, bags={}, numeric=(), dim=4, hidden=(8,), dropout=0.0)
+
+    """
+    return EmbeddingMLP(features.ids, features.bags, features.numeric, dim, hidden, dropout)
 
 
 @dataclass(frozen=True)

@@ -137,7 +137,12 @@ def _from_frame(source: Any) -> "pa.Table":
         )
     # pyarrow refuses duplicates of pandas in words of its own.
     _refuse_duplicates([str(name) for name in getattr(source, "columns", ())])
-    table = pa.table(source)
+    try:
+        table = pa.table(source)
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        # pandas lets a column hold anything; Arrow's second argument names the column.
+        what = "; ".join(map(str, error.args))
+        raise ValueError(f"a column mixes kinds of values ({what}): make it one, e.g. all text") from error
     return table.select([name for name in table.column_names if not _INDEX.fullmatch(name)])
 
 

@@ -5,6 +5,7 @@ from transun.estimators.balance import Balance
 from transun.estimators.balanced import BalancedRegressor
 from transun.estimators.corrected import CorrectedRegressor
 from transun.estimators.gts import AmplificationWarning, GTSRegressor
+from transun.estimators.network import NetworkRegressor
 
 __all__ = [
     "AmplificationWarning",
@@ -12,5 +13,6 @@ __all__ = [
     "BalancedRegressor",
     "CorrectedRegressor",
     "GTSRegressor",
+    "NetworkRegressor",
     "UnbiasedRegressor",
 ]

@@ -1,0 +1,111 @@
+"""Parameters inside parameters: `head__scheme__power` reaches into heads and dataclasses, which are no estimators.
+
+scikit-learn searches over nested names, but asks every nested object for `get_params` and changes it in place. A head
+or an optimiser is a value: its constructor arguments are stored under their own names, so it can be read by its
+signature and is changed by building another one. So no two estimators ever see each other's changes.
+"""
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import is_dataclass
+from typing import Any, Self
+
+from sklearn.base import BaseEstimator
+from torch import nn
+
+__all__ = ["ValueParameters", "arguments", "rebuild"]
+
+_NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+
+
+class ValueParameters(BaseEstimator):  # type: ignore[misc]
+    """An estimator whose parameters may be values, with `get_params` and `set_params` that reach into them."""
+
+    def _stands_for(self, name: str) -> Any:
+        """What a parameter means; a subclass says so of a None that stands for a default value."""
+        return getattr(self, name)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters by name.
+
+        Args:
+            deep: with the arguments of values, as `head__shared`, at any depth.
+
+        """
+        params: dict[str, Any] = super().get_params(deep=deep)
+        for name in self._get_param_names() if deep else ():
+            params |= _within(name, self._stands_for(name))
+        return params
+
+    def set_params(self, **params: Any) -> Self:
+        """Change parameters; those of a value, as `head__shared`, build another value in its place."""
+        own = {key: value for key, value in params.items() if "__" not in key}
+        groups = _grouped({key: value for key, value in params.items() if "__" in key})
+        unknown = [name for name in (*own, *groups) if name not in self._get_param_names()]
+        # The base class has the words for a name it does not know.
+        super().set_params(**({unknown[0]: None} if unknown else own))
+        for name, changes in groups.items():
+            before = self._stands_for(name)
+            after = rebuild(before, changes)
+            # What is set to what it was stays as it was, a None included.
+            if after is not before:
+                setattr(self, name, after)
+        return self
+
+
+def arguments(value: Any) -> dict[str, Any]:
+    """The constructor arguments of a head, an optimiser or another such value; none for anything else.
+
+    >>> arguments(Adam(0.01))
+    {'rate': 0.01, 'weight_decay': 0.0}
+    >>> arguments("Adam")
+    {}
+    """
+    if isinstance(value, type) or not (is_dataclass(value) or isinstance(value, nn.Module)):
+        return {}
+    parameters = inspect.signature(type(value)).parameters
+    if not all(part.kind in _NAMED and hasattr(value, name) for name, part in parameters.items()):
+        return {}
+    return {name: getattr(value, name) for name in parameters}
+
+
+def rebuild(value: Any, changes: Mapping[str, Any]) -> Any:
+    """The same value built again with some arguments changed; the value itself where nothing changes.
+
+    Args:
+        value: a head, an optimiser or another value with stored arguments. It stays as it is.
+        changes: new arguments by name; `scheme__power` is the argument `power` of the argument `scheme`.
+
+    >>> rebuild(GTS(PointHead(), PowerVariance(1.0)), {"scheme__power": 2.0, "shared": 1}).scheme
+    PowerVariance(power=2.0, eps=1.0)
+    >>> rebuild(MSE(), {"shared": 1})
+    Traceback (most recent call last):
+    ValueError: Invalid parameter 'shared' for PointHead. Valid parameters are: ['criterion', 'transform'].
+
+    """
+    before = arguments(value)
+    own = {key: new for key, new in changes.items() if "__" not in key}
+    groups = _grouped({key: new for key, new in changes.items() if "__" in key})
+    for name in (*own, *groups):
+        if name not in before:
+            what = type(value).__name__ if before else repr(value)
+            raise ValueError(f"Invalid parameter {name!r} for {what}. Valid parameters are: {sorted(before)!r}.")
+    after = before | own
+    after |= {name: rebuild(after[name], nested) for name, nested in groups.items()}
+    unchanged = all(after[name] is before[name] for name in before)
+    return value if unchanged else type(value)(**after)
+
+
+def _within(name: str, value: Any) -> dict[str, Any]:
+    found = {f"{name}__{inner}": argument for inner, argument in arguments(value).items()}
+    return found | {
+        key: deeper for place, argument in found.items() for key, deeper in _within(place, argument).items()
+    }
+
+
+def _grouped(params: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    groups: dict[str, dict[str, Any]] = {}
+    for key, value in params.items():
+        name, _, rest = key.partition("__")
+        groups.setdefault(name, {})[rest] = value
+    return groups
