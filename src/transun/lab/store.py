@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,12 +27,22 @@ class Store:
 
     def run(self, text: str, compute: Callable[[], Any]) -> Any:
         """The result stored for this text, computed and stored if there is none yet."""
-        path = self.path(text)
-        if path.exists():
-            return json.loads(path.read_text(encoding="utf-8"))["result"]
+        if text in self:
+            return self.read(text)
         result = compute()
-        write(path, {"text": text, "result": result})
+        self.keep(text, result)
         return result
+
+    def __contains__(self, text: str) -> bool:
+        return self.path(text).exists()
+
+    def read(self, text: str) -> Any:
+        """The result stored for this text."""
+        return json.loads(self.path(text).read_text(encoding="utf-8"))["result"]
+
+    def keep(self, text: str, result: Any) -> None:
+        """Store a result that was computed elsewhere."""
+        write(self.path(text), {"text": text, "result": result})
 
     def path(self, text: str) -> Path:
         """Where the result of this text lives."""
@@ -42,3 +53,18 @@ def write(path: Path, value: Any) -> None:
     """Write JSON in one step: the file is either the old one or the new one, never a part."""
     with replacing(path) as draft:
         draft.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def rounded(value: Any, digits: int = 7) -> Any:
+    """Plain values with so many significant digits; what is not finite becomes None, as JSON has no word for it.
+
+    >>> rounded({"a": [1 / 3, float("nan")]}, digits=3)
+    {'a': [0.333, None]}
+    """
+    if isinstance(value, dict):
+        return {key: rounded(item, digits) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [rounded(item, digits) for item in value]
+    if isinstance(value, float):
+        return float(f"{value:.{digits}g}") if math.isfinite(value) else None
+    return value

@@ -1,0 +1,120 @@
+"""Runs carried out: trained, together where that is possible, and reported."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from transun.data import Dataset
+from transun.debiasing import calibrate
+from transun.evaluation import BATCH, predict
+from transun.history import History
+from transun.lab.frozen import Frozen
+from transun.lab.measures import Predictions, assess
+from transun.lab.run import Run, Training
+from transun.lab.stacked import can_stack
+from transun.lab.store import rounded
+from transun.lab.together import fit_together
+from transun.model import Model
+from transun.training import fit
+
+
+def execute(runs: Sequence[Run], data: Frozen) -> list[dict[str, Any]]:
+    """A report for each of these runs, which may differ in seed and correction only.
+
+    Every seed is trained once, whatever is read from it; all of them in one model where the backbone allows. A method
+    that refuses the targets, or that diverges, has a report too: {"failed": why}.
+    """
+    if len({run.trained for run in runs}) != 1:
+        raise ValueError("execute takes runs that differ in their seed and correction only: group them first")
+    first = runs[0]
+    seeds = sorted({run.seed for run in runs})
+    backbone = first.backbone.build(data)
+    models = [Model(backbone, first.head, seed) for seed in seeds]
+    try:
+        models[0].head.prepare(data.train.targets().double())
+    except ValueError as error:  # the head forbids these targets, and says which
+        return [{"failed": str(error)} for _ in runs]
+    together = can_stack(backbone)
+    train = fit_together if together else fit_in_turn
+    histories = train(models, data.train, data.valid, first.training)
+    trained = dict(zip(seeds, zip(models, histories, strict=True), strict=True))
+    return [_report(run, data, *trained[run.seed], len(seeds) if together else 1) for run in runs]
+
+
+def fit_in_turn(
+    models: Sequence[Model], train: Dataset, valid: Dataset, training: Training
+) -> list[History | FloatingPointError]:
+    """What `fit_together` does, for any network: one model after the other."""
+    results: list[History | FloatingPointError] = []
+    for model in models:
+        per_epoch = math.ceil(len(train) / training.batch_size)
+        try:
+            history = fit(
+                model,
+                train,
+                optimiser=training.optimiser,
+                epochs=training.epochs,
+                batch_size=training.batch_size,
+                decay=training.decay,
+                averaging=training.averaging,
+                valid=valid,
+                check_every=math.ceil(per_epoch / training.looks),
+                patience=training.patience,
+                seed=model.seed,
+                progress=False,
+            )
+        except (FloatingPointError, ValueError) as error:  # a loss or a validation prediction that is not finite
+            results.append(FloatingPointError(str(error)))
+        else:
+            results.append(history)
+    return results
+
+
+def _report(run: Run, data: Frozen, model: Model, history: History | FloatingPointError, lanes: int) -> dict[str, Any]:
+    if isinstance(history, FloatingPointError):
+        return {"failed": str(history)}
+    if run.correction is not None:
+        model = calibrate(model, data.valid, run.correction)
+    train, valid, test = (predict(model, part) for part in (data.train, data.valid, data.test))
+    if not all(bool(part.isfinite().all()) for part in (train, valid, test)):
+        return {"failed": "a prediction is not finite"}
+    found = assess(Predictions(train, valid, test, _slope(model, data.test)), data)
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    taken = history.checks[-1].step
+    report = {
+        "data": {"name": data.name, **data.sizes},
+        **found,
+        "seconds": history.seconds,
+        "lanes": lanes,
+        "parameters": parameters,
+        "bytes": sum(parameter.nbytes for parameter in model.parameters()),
+        "steps": taken,
+        "epochs": history.rows / len(data.train),
+        "best_step": None if history.best is None else history.best.step,
+        "stopped_early": history.stopped_early,
+        "looks": [[check.step, check.value] for check in history.checks],
+        "curve": [[step.step, step.terms] for step in _thinned(history.steps, 100)],
+        "torch": torch.__version__,
+    }
+    plain: dict[str, Any] = rounded(report)
+    return plain
+
+
+@torch.no_grad()
+def _slope(model: Model, data: Dataset) -> Tensor | None:
+    """How far the bias branch's label moves per unit of target, κ(u), for heads that have such a branch."""
+    found = []
+    for batch in data.batches(BATCH):
+        raw = model.raw(batch.x)
+        one, zero = (model.head.scores(raw, torch.full_like(batch.y, value)) for value in (1.0, 0.0))
+        if "bias" not in one:
+            return None
+        found.append(one["bias"][1] - zero["bias"][1])
+    return torch.cat(found)
+
+
+def _thinned(points: Sequence[Any], most: int) -> Sequence[Any]:
+    return points[:: math.ceil(len(points) / most)] if points else points

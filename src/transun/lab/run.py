@@ -1,0 +1,135 @@
+"""A run: one method trained once on one data set, a pure function of its text."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from transun.averaging import EMA, Averaging
+from transun.backbones import Backbone, EmbeddingMLP
+from transun.corrections import Correction
+from transun.heads import Head
+from transun.lab.frozen import Frozen
+from transun.optimisers import Adam, Optimiser, constant
+from transun.spec import dumps, loads
+
+
+@dataclass(frozen=True)
+class Training:
+    """How a run is trained: up to `epochs` epochs, the best look at the validation rows is kept.
+
+    Args:
+        optimiser: how weights follow gradients.
+        epochs: at most so many.
+        batch_size: rows a step.
+        decay: factor of the learning rate by the share of training done. `constant` by default: training that stops
+            early would otherwise depend on how long it was allowed to be.
+        averaging: of the weights; what is looked at and kept is the average.
+        patience: looks without improvement of the validation NRMSE before training stops; None never stops.
+        looks: looks at the validation rows an epoch.
+
+    """
+
+    optimiser: Optimiser = Adam()
+    epochs: int = 1
+    batch_size: int = 512
+    decay: Callable[[float], float] = constant
+    averaging: Averaging | None = EMA()
+    patience: int | None = 2
+    looks: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "batch_size", "looks"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"Training needs {name} >= 1, got {getattr(self, name)}")
+
+
+@dataclass(frozen=True)
+class MLP:
+    """The paper's network over the columns of whatever data it is built for."""
+
+    dim: int = 16
+    hidden: tuple[int, ...] = (128, 64, 32)
+    dropout: float = 0.0
+
+    def build(self, data: Frozen) -> Backbone:
+        """The network for these columns."""
+        return EmbeddingMLP(data.ids, data.bags, data.numeric, self.dim, self.hidden, self.dropout)
+
+
+# What a text may name besides transun's own concepts. A network of another kind is added here, with a `build`.
+NAMES: dict[str, Callable[..., Any]] = {"MLP": MLP, "Training": Training}
+
+
+@dataclass(frozen=True)
+class Run:
+    """One method on one data set with one seed; equal runs have equal texts, and the text finds the result.
+
+    Args:
+        dataset: the key of frozen data, as `freeze` returns it; it names the file in the cache.
+        head: the method.
+        training: how to train.
+        backbone: has `build(frozen)`, which returns the network.
+        correction: learned from the validation rows after training, and applied to every prediction.
+        seed: of the initial weights and of the order of rows.
+
+    >>> run = Run("globo-1a2b3c4d", LogMSE())
+    >>> Run.parse(run.text).text == run.text
+    True
+
+    """
+
+    dataset: str
+    head: Head
+    training: Training = Training()
+    backbone: Any = MLP()
+    correction: Correction | None = None
+    seed: int = 0
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """The run as plain values, its objects as texts."""
+        return {
+            "dataset": self.dataset,
+            "head": dumps(self.head),
+            "training": dumps(self.training),
+            "backbone": dumps(self.backbone),
+            "correction": dumps(self.correction),
+            "seed": self.seed,
+        }
+
+    @property
+    def text(self) -> str:
+        """One line of JSON: what a store keeps the report under and a worker reads."""
+        return json.dumps(self.spec, ensure_ascii=False)
+
+    @property
+    def trained(self) -> tuple[str, ...]:
+        """What decides the weights except the seed: runs that agree in it can be trained together."""
+        return tuple(self.spec[name] for name in ("dataset", "head", "training", "backbone"))
+
+    @property
+    def reading(self) -> str:
+        """What is read from the trained model."""
+        return dumps(self.correction)
+
+    @classmethod
+    def parse(cls, text: str) -> "Run":
+        """The inverse of `text`; read, never executed."""
+        return cls.from_spec(json.loads(text))
+
+    @classmethod
+    def from_spec(cls, spec: Mapping[str, Any]) -> "Run":
+        """The inverse of `spec`."""
+        objects = {name: loads(spec[name], NAMES) for name in ("head", "training", "backbone", "correction")}
+        return cls(dataset=spec["dataset"], seed=int(spec["seed"]), **objects)
+
+    def with_seed(self, seed: int) -> "Run":
+        """The same run with another seed."""
+        return replace(self, seed=seed)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Run) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
