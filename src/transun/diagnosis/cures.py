@@ -1,0 +1,150 @@
+"""What corrections would give on this data: each learned on four fifths of the rows and judged on the rest."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from transun.corrections import BinnedSmearing, Correction, Smearing, SmoothIsotonic
+from transun.corrections.grouping import equal_frequency, padded, total
+from transun.diagnosis.candidates import Named
+from transun.diagnosis.interval import ratio_interval
+from transun.diagnosis.moments import Floats, RatioMoments
+from transun.diagnosis.result import Cure, Estimate
+from transun.metrics import NRMSE, Interval
+from transun.progress import Progress
+from transun.schemes import PowerVariance, Slope
+from transun.transforms import Identity
+
+__all__ = ["FEWEST", "FOLDS", "SlopeByLevel", "Treatment", "cross_fitted", "inverted", "treatments", "try_cures"]
+
+FOLDS = 5
+# Below this a bin of a correction has too few rows to have a mean.
+FEWEST = 200
+_PER_BIN = 200
+# Smearing evaluates T⁻¹ at some hundred residuals a row: this many rows at a time need 8 MB.
+_ROWS = 4096
+
+
+class SlopeByLevel(Correction):
+    """ŷ = z(u) / κ(u), z the mean of y·κ(u) among rows of similar u: GTS that sees x only through the prediction.
+
+    What GTS learns by a branch of the network, in bins of equal frequency joined by straight lines. It tells how far
+    the prediction alone can repair the total, before a model is trained again.
+
+    Args:
+        scheme: the slope κ.
+        bins: of u; more follow finer changes of the bias and are noisier.
+
+    >>> u, y = torch.tensor([1.0, 1.0, 3.0, 3.0]), torch.tensor([1.0, 3.0, 2.0, 8.0])
+    >>> SlopeByLevel(PowerVariance(0.0), bins=2).fit(u, y, Identity())(torch.tensor([1.0, 2.0, 3.0])).tolist()
+    [2.0, 3.5, 5.0]
+
+    """
+
+    at: Tensor
+    z: Tensor
+
+    def __init__(self, scheme: Slope = PowerVariance(1.0), bins: int = 50) -> None:
+        super().__init__()
+        if bins < 1:
+            raise ValueError(f"SlopeByLevel needs bins >= 1, got {bins}")
+        self.scheme, self.bins = scheme, bins
+        self.register_buffer("at", torch.zeros(bins))
+        self.register_buffer("z", torch.zeros(bins))
+
+    def _learn(self, u: Tensor, y: Tensor, weight: Tensor) -> dict[str, Tensor]:
+        group = equal_frequency(u, weight, self.bins)
+        groups = int(group.max()) + 1
+        mass = total(weight, group, groups)
+        z = total(weight * self.scheme.encode(y, u, self.transform), group, groups) / mass
+        at = total(weight * u, group, groups) / mass
+        return {"at": padded(at, self.bins), "z": padded(z, self.bins)}
+
+    def _correct(self, u: Tensor) -> Tensor:
+        at, z = self.at.to(u.dtype), self.z.to(u.dtype)
+        right = torch.searchsorted(at, u.contiguous()).clamp(1, max(self.bins - 1, 1)).clamp(max=self.bins - 1)
+        left = (right - 1).clamp(min=0)
+        width = at[right] - at[left]
+        way = ((u - at[left]) / torch.where(width > 0.0, width, 1.0)).clamp(0.0, 1.0)
+        return self.scheme.decode(z[left] + way * (z[right] - z[left]), u, self.transform)
+
+
+@dataclass(frozen=True)
+class Treatment:
+    """A correction with the space it works in, and its words for people."""
+
+    name: str
+    how: str
+    correction: Correction
+    space: Named
+
+
+def treatments(named: Named, scheme: PowerVariance, rows: int) -> list[Treatment]:
+    """The corrections to try: constant and binned smearing under T, isotonic, and GTS by the prediction."""
+    bins = max(2, min(50, rows // _PER_BIN))
+    plain = Named("y", Identity())
+    found = [
+        Treatment("smearing", f"one factor from the residuals of {named.formula}", Smearing(), named),
+        Treatment(
+            "binned smearing",
+            f"residuals of {named.formula} by level of the prediction",
+            BinnedSmearing(min(10, bins)),
+            named,
+        ),
+        Treatment("isotonic", "mean actual by level, order kept", SmoothIsotonic(bins), plain),
+    ]
+    powers = dict.fromkeys([scheme.power, 2.0])
+    for power in powers:
+        slope = PowerVariance(power, scheme.eps)
+        how = f"z / κ with κ = (ŷ + {scheme.eps:g})^-{power / 2:g}, z by level of the prediction"
+        found.append(Treatment(f"GTS by level, p = {power:g}", how, SlopeByLevel(slope, bins), plain))
+    return found
+
+
+def cross_fitted(treatment: Treatment, y: Floats, pred: Floats, weight: Floats, fold: np.ndarray) -> Floats:
+    """Corrected predictions, each from a correction that has not seen its row."""
+    u = torch.from_numpy(treatment.space.forward(pred))
+    target, mass = torch.from_numpy(y), torch.from_numpy(weight)
+    result = torch.empty_like(u)
+    for index in range(FOLDS):
+        held_out = torch.from_numpy(fold == index)
+        if not bool(held_out.any()):
+            continue
+        rest = ~held_out
+        fitted = treatment.correction.fit(u[rest], target[rest], treatment.space.transform, mass[rest])
+        result[held_out] = torch.cat([fitted(part).double() for part in torch.split(u[held_out], _ROWS)])
+    return result.numpy()
+
+
+def try_cures(
+    chosen: Sequence[Treatment], y: Floats, pred: Floats, weight: Floats, fold: np.ndarray, show: bool | None
+) -> tuple[Cure, ...]:
+    """The outcome of every correction, after that of the predictions as they are."""
+    found = [_outcome("as it is", "no correction", y, pred, weight)]
+    with Progress("trying corrections", len(chosen), show) as bar:
+        for index, treatment in enumerate(chosen):
+            corrected = cross_fitted(treatment, y, pred, weight, fold)
+            found.append(_outcome(treatment.name, treatment.how, y, corrected, weight))
+            bar.advance(index + 1)
+    return tuple(found)
+
+
+def inverted(ratio: float, interval: Interval) -> tuple[Estimate, Estimate]:
+    """PGR = 1/R and TRE = |1 − R| of a ratio R of actual to predicted, with their intervals."""
+    low = 1.0 / interval.high if interval.high > 0.0 else math.nan
+    high = 1.0 / interval.low if interval.low > 0.0 else math.inf
+    pgr = Estimate("PGR", 1.0 / ratio if ratio > 0.0 else math.nan, low, high)
+    ends = sorted((abs(1.0 - interval.low), abs(1.0 - interval.high)))
+    tre = Estimate("TRE", abs(1.0 - ratio), 0.0 if interval.low <= 1.0 <= interval.high else ends[0], ends[1])
+    return pgr, tre
+
+
+def _outcome(name: str, how: str, y: Floats, pred: Floats, weight: Floats) -> Cure:
+    moments = RatioMoments.of(y, pred, weight, np.zeros(len(y), dtype=np.int64), 1)
+    pgr, tre = inverted(moments.ratio(), ratio_interval(moments))
+    error, half = NRMSE(pred, y, weight), 1.96 * NRMSE.standard_error(pred, y, weight)
+    return Cure(name, how, pgr, tre, Estimate("NRMSE", error, max(error - half, 0.0), error + half))

@@ -1,0 +1,108 @@
+"""Corrections and advice: judged on rows they have not seen, and right on known truth."""
+
+import numpy as np
+import pytest
+import torch
+
+from transun.diagnosis import diagnose
+from transun.diagnosis.advice import choose, variance_power
+from transun.diagnosis.candidates import log_like
+from transun.diagnosis.cures import FOLDS, SlopeByLevel, cross_fitted, treatments, try_cures
+from transun.diagnosis.result import Estimate
+from transun.schemes import PowerVariance
+from transun.spec import dumps, loads
+from transun.transforms import Identity
+
+
+def biased(rows=20_000, sigma=0.8, seed=0):
+    rng = np.random.default_rng(seed)
+    typical = np.exp(3.0 + 0.8 * rng.normal(size=rows))
+    return typical * rng.lognormal(0.0, sigma, rows), typical, rng.integers(0, FOLDS, rows)
+
+
+def test_every_correction_repairs_the_total_of_a_log_model():
+    y, pred, fold = biased()
+    found = try_cures(treatments(log_like(y), PowerVariance(2.0), len(y)), y, pred, np.ones_like(y), fold, False)
+    assert found[0].pgr.value == pytest.approx(np.exp(-0.32), rel=0.05)
+    assert len(found) == 5
+    for cure in found[1:]:
+        assert cure.pgr.low <= 1.0 <= cure.pgr.high, cure.name
+        assert cure.nrmse.value < found[0].nrmse.value
+
+
+def test_a_row_does_not_see_itself():
+    """Changing one target changes the corrected predictions of other folds only."""
+    y, pred, fold = biased(rows=1000)
+    for treatment in treatments(log_like(y), PowerVariance(1.0), len(y)):
+        before = cross_fitted(treatment, y, pred, np.ones_like(y), fold)
+        spoiled = y.copy()
+        spoiled[7] = 1e6
+        after = cross_fitted(treatment, spoiled, pred, np.ones_like(y), fold)
+        own = fold == fold[7]
+        np.testing.assert_array_equal(after[own], before[own])
+        assert not np.array_equal(after[~own], before[~own])
+
+
+def test_slope_by_level_with_one_bin_is_weighted_least_squares():
+    """z = mean y·κ minimises Σκ²(ŷ - y)² over ŷ = z/κ: numpy's fit of y on 1/κ with weights κ²."""
+    rng = np.random.default_rng(1)
+    pred, y = rng.uniform(1.0, 3.0, 200), rng.gamma(2.0, 1.0, 200)
+    base = pred + 0.5
+    correction = SlopeByLevel(PowerVariance(2.0, eps=0.5), bins=1)
+    fitted = correction.fit(torch.from_numpy(pred), torch.from_numpy(y), Identity())
+    (z,), *_ = np.linalg.lstsq((base / base)[:, None], y / base, rcond=None)
+    np.testing.assert_allclose(fitted(torch.from_numpy(pred)).numpy(), z * base, rtol=1e-5)
+
+
+@pytest.mark.parametrize("power", [0.0, 1.0, 2.0])
+def test_the_variance_power_is_found(power):
+    rng = np.random.default_rng(2)
+    mean = np.exp(rng.uniform(0.0, 4.0, 40_000))
+    y = mean + mean ** (power / 2.0) * rng.normal(size=len(mean))
+    found = variance_power(y, mean, np.ones_like(y))
+    assert found.low - 0.1 <= power <= found.high + 0.1
+    assert found.value == pytest.approx(power, abs=0.1)
+    # A biased prediction must not look like noise that grows.
+    assert variance_power(y, 0.5 * mean, np.ones_like(y)).value == pytest.approx(power, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("power", "transform", "kappa"), [(0.1, "Identity()", 0.0), (0.9, "Power()", 1.0), (2.1, "Log1p()", 2.0)]
+)
+def test_t_and_kappa_make_the_noise_even(power, transform, kappa):
+    y = np.array([1.0, 10.0, 100.0])
+    named, scheme, reason = choose(y, y, Estimate("", power, power, power), deciding=1e6)
+    assert dumps(named.transform) == transform
+    assert scheme.power == kappa
+    assert "grows like the mean" in reason
+
+
+def test_a_heavy_tail_keeps_kappa_gentle():
+    y = np.array([1.0, 10.0, 100.0])
+    _, scheme, reason = choose(y, y, Estimate("", 2.0, 2.0, 2.0), deciding=10.0)
+    assert scheme.power == 1.0
+    assert "10 rows" in reason
+
+
+def test_without_different_predictions_the_skewness_decides():
+    rng = np.random.default_rng(3)
+    nothing = Estimate("", np.nan, np.nan, np.nan)
+    skewed, _, why = choose(rng.lognormal(3.0, 1.0, 5000), np.ones(5000), nothing, 1e6)
+    assert skewed.formula == "ln(1 + y)"
+    assert "skewness" in why
+    symmetric, _, _ = choose(rng.normal(50.0, 10.0, 5000).clip(0.0), np.ones(5000), nothing, 1e6)
+    assert symmetric.formula == "y"
+
+
+def test_the_recommended_head_can_be_built():
+    y, pred, _ = biased(rows=3000)
+    advice = diagnose(y, pred).advice
+    assert len(loads(advice.head).branches) == 2
+    assert loads(advice.transform) is not None
+    assert loads(advice.kappa).power <= 2.0
+
+
+def test_the_best_correction_is_named():
+    y, pred, _ = biased()
+    assert "becomes" in diagnose(y, pred).advice.now
+    assert diagnose(y, pred * np.exp(0.32)).advice.now.startswith("Nothing")
