@@ -31,3 +31,13 @@ def notes(table: str) -> list[str]:
     """Why cells of the paper differ from the closed form, where we know."""
     found: list[str] = _paper()[table].get("notes", [])
     return found
+
+
+def printed(table: str) -> dict[str, Any]:
+    """A whole table as the paper prints it: its `columns` and its `rows` of method, label and values.
+
+    >>> printed("efficiency")["columns"][0], printed("efficiency")["rows"][0]["values"][0]
+    ('Mem (MB)', 610.46)
+    """
+    entry = _paper()[table]
+    return {"table": table, "metric": entry["metric"], "columns": entry["columns"], "rows": entry["rows"]}

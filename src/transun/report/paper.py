@@ -1,0 +1,119 @@
+"""A real-data table of the paper as a page: its claims answered, our numbers, the paper's."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from transun.report.markdown import table
+
+_LEGEND = "Means over seeds ± 1.96 standard errors, {noise}."
+_NEAR_ZERO = " An MRE of thousands is that of a few predictions at or below zero, which are raised to 1e-6 of the mean."
+_STARS = (
+    " A star marks a difference to the row named in the last column at the 5 % level: two-sided t-test, paired by seed."
+)
+_ANSWERS = {"yes": "yes", "no": "**no**", "within noise": "within noise", "unknown": "unknown"}
+_HEADS = {
+    "STRE": "signed TRE",
+    "NDCG": "NDCG@All",
+    "TopNDCG": "NDCG@10 %",
+}
+
+
+def paper_page(report: Mapping[str, Any]) -> str:
+    """Markdown of a report of `transun.lab.paper`, with the `command` that made it."""
+    parts = [
+        f"# {report['title']}",
+        f"{report['protocol']} Made by `{report['command']}` with transun {report['version']} and torch "
+        f"{report['torch']}.",
+        *claim_parts(report["claims"]),
+        "## Ours",
+        _LEGEND.format(noise=report["noise"])
+        + (_STARS if _tested(report["tables"]) else "")
+        + (_NEAR_ZERO if "MRE" in report["columns"] else ""),
+    ]
+    for found in report["tables"]:
+        parts += [f"### {found['dataset']}", ours(found, report["columns"]), *_failures(found)]
+    if "costs" in report:
+        parts += ["### Memory and operations, counted from our modules", _costs(report["costs"])]
+    parts.append("## The paper")
+    parts += [printed(found) for found in report["paper"]]
+    if report["notes"]:
+        parts.append("\n".join(f"- {note}" for note in report["notes"]))
+    return "\n\n".join(parts) + "\n"
+
+
+def claim_parts(claims: Sequence[Mapping[str, str]]) -> list[str]:
+    """How often each claim holds, then every answer with its evidence."""
+    if not claims:
+        return []
+    order = list(_ANSWERS)
+    counts = {claim["claim"]: dict.fromkeys(order, 0) for claim in claims}
+    for claim in claims:
+        counts[claim["claim"]][claim["holds"]] += 1
+    shown = [name for name in order if any(count[name] for count in counts.values())]
+    rows = [[text, *[str(count[name]) for name in shown]] for text, count in counts.items()]
+    details = [[claim["claim"], claim["where"], _ANSWERS[claim["holds"]], claim["evidence"]] for claim in claims]
+    return [
+        "## Does the claim hold?",
+        table(["claim, and in how many places it holds", *shown], rows),
+        table(["claim", "where", "holds", "evidence"], details),
+    ]
+
+
+def ours(found: Mapping[str, Any], columns: Sequence[str]) -> str:
+    """Our numbers on one data set."""
+    tested = _tested([found])
+    header = ["method", "", *[_HEADS.get(name, name) for name in columns], *(["tested against"] if tested else [])]
+    rows = [
+        [
+            row["method"],
+            row["label"],
+            *[_cell(row, name) for name in columns],
+            *([" ".join(row["against"]).removesuffix(" -") if "against" in row else ""] if tested else []),
+        ]
+        for row in found["rows"]
+        if "cells" in row
+    ]
+    return table(header, rows)
+
+
+def _tested(tables: Sequence[Mapping[str, Any]]) -> bool:
+    return any("against" in row for found in tables for row in found["rows"])
+
+
+def printed(found: Mapping[str, Any]) -> str:
+    """A table as the paper prints it."""
+    rows = [[row["method"], row["label"], *[_plain(value) for value in row["values"]]] for row in found["rows"]]
+    caption = f"Table `{found['table']}`, {found['metric']}:"
+    return f"{caption}\n\n{table(['method', '', *found['columns']], rows)}"
+
+
+def _cell(row: Mapping[str, Any], column: str) -> str:
+    if column not in row["cells"]:
+        return "–"
+    value, error = row["cells"][column]
+    chance = row.get("p", {}).get(column)
+    star = " *" if chance is not None and chance < 0.05 else ""
+    return f"{_digits(value)} ± {_digits(1.96 * error)}{star}"
+
+
+def _digits(value: float) -> str:
+    """Four decimals, fewer for what is large: 0.0123, 12.35, 1234."""
+    size = abs(value)
+    return f"{value:.4f}" if size < 10 else f"{value:.2f}" if size < 1000 else f"{value:,.0f}"
+
+
+def _plain(value: float | None) -> str:
+    return "–" if value is None else f"{value:,.10g}" if abs(value) >= 1000 else f"{value:g}"
+
+
+def _failures(found: Mapping[str, Any]) -> list[str]:
+    lines = [f"- {row['method']} {row['label']}: {row['failed']}" for row in found["rows"] if "failed" in row]
+    return ["Left out:\n\n" + "\n".join(lines)] if lines else []
+
+
+def _costs(rows: Sequence[Mapping[str, Any]]) -> str:
+    columns = [name for name in rows[-1] if name != "label"]
+    return table(
+        ["scheme", *columns],
+        [[row["label"], *[f"{row[name]:.2f}" if name in row else "–" for name in columns]] for row in rows],
+    )
