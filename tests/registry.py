@@ -77,6 +77,8 @@ def all_heads() -> list[Head]:
         Ranked(some),
         Ranked(some, on=("bias",), strength=0.5),
         Ranked(heads.MSE()),
+        heads.Blend(heads.MSE(), heads.Poisson()),
+        heads.Blend(heads.Poisson(), some, share=0.3, shared=0),
         Fused(some, 2.0),
         Fused(Scaled(some), 2.0),
         *[Corrected(heads.LogMSE(), correction) for correction in CORRECTIONS],

@@ -16,12 +16,16 @@ __all__ = [
     "Additive",
     "InverseRatio",
     "Magnitude",
+    "PoissonOffset",
     "PowerVariance",
     "ReciprocalPoint",
     "ReciprocalTarget",
     "Scheme",
     "Slope",
 ]
+
+# ln of a factor stays within this of zero: 1e-13 to 1e13.
+_REACH = 30.0
 
 
 @dataclass(frozen=True)
@@ -165,6 +169,55 @@ class Magnitude(Slope):
 
 
 @dataclass(frozen=True)
+class PoissonOffset(Scheme):
+    """ŷ = (|T⁻¹(u)| + eps)·eˢ with s = 30·tanh(z/30), and the cost is the Poisson deviance of y from ŷ.
+
+    The inner point is an offset: z learns only by what factor it is off. Any Bregman divergence keeps the mean; this
+    one is stationary where Σ(ŷ - y) = 0, so totals are right, where squares of y·κ make Σκ(ŷ - y) = 0. An error weighs
+    as it is and not relative to the amount, so large predictions are not amplified, and ŷ is positive. The order of the
+    inner head is the starting point and is mostly kept. For y ≥ 0.
+
+    The cost grows with the unit of y: put `Scaled` around the head, above all when branches share stages.
+
+    Args:
+        eps: in units of the target; keeps the offset off zero, where no factor could lift it.
+
+    >>> import torch; from transun.transforms import Identity
+    >>> scheme, u = PoissonOffset(eps=1.0), torch.tensor([3.0])
+    >>> scheme.decode(torch.zeros(1), u, Identity()).tolist(), scheme.cost(torch.zeros(1), u, u, Identity()).tolist()
+    ([4.0], [4.0])
+
+    """
+
+    eps: float = 1.0
+
+    def __post_init__(self) -> None:
+        _require_eps(self, self.eps)
+
+    def encode(self, y: Tensor, u: Tensor, transform: Transform) -> Tensor:
+        """The z of the factor y / (|T⁻¹(u)| + eps); a target of zero has the smallest factor there is."""
+        s = (y / self._offset(u, transform)).log() / _REACH
+        return _REACH * s.clamp(-1.0 + 1e-6, 1.0 - 1e-6).atanh()
+
+    def decode(self, z: Tensor, u: Tensor, transform: Transform) -> Tensor:
+        """(|T⁻¹(u)| + eps)·eˢ."""
+        return self._offset(u, transform) * _bent(z).exp()
+
+    def cost(self, z: Tensor, y: Tensor, u: Tensor, transform: Transform) -> Tensor:
+        """ŷ - y·s: half the deviance, less what z does not change."""
+        return self.decode(z, u, transform) - y * _bent(z)
+
+    def start(self, y: Tensor, u: Tensor, transform: Transform) -> Tensor:
+        """The z whose factor makes the total right."""
+        factor = y.double().mean() / self._offset(u, transform).double().mean()
+        s = factor.log() / _REACH
+        return (_REACH * s.clamp(-1.0 + 1e-6, 1.0 - 1e-6).atanh()).to(y.dtype)
+
+    def _offset(self, u: Tensor, transform: Transform) -> Tensor:
+        return transform.inverse(u).abs() + self.eps
+
+
+@dataclass(frozen=True)
 class Additive(Scheme):
     """S0 of the paper: z ≈ y - T⁻¹(u), ŷ = T⁻¹(u) + z. Unbiased, but z keeps the whole tail of y.
 
@@ -211,6 +264,11 @@ class InverseRatio(Scheme):
     def decode(self, z: Tensor, u: Tensor, transform: Transform) -> Tensor:
         """(|T⁻¹(u)| + eps) / z - eps, with z kept away from zero, where the ratio would explode."""
         return (transform.inverse(u).abs() + self.eps) / z.clamp(min=1e-6) - self.eps
+
+
+def _bent(z: Tensor) -> Tensor:
+    """A logarithm that stays within ±30, the same in cost and prediction."""
+    return _REACH * (z / _REACH).tanh()
 
 
 def _within(u: Tensor, transform: Transform) -> Tensor:

@@ -1,6 +1,8 @@
 """Heads: every regression method as raw outputs, their cost and their meaning."""
 
+from transun.heads.autosun import AutoSUN, OffsetSUN
 from transun.heads.bins import EAD, Binning, EqualFrequency, EqualWidth
+from transun.heads.blend import Blend
 from transun.heads.corrected import Corrected
 from transun.heads.cread import CREAD, LeftSum, RightSum, Trapezoid
 from transun.heads.ctm import CLTM, CTM
@@ -33,7 +35,9 @@ __all__ = [
     "TPM",
     "WLR",
     "ZILN",
+    "AutoSUN",
     "Binning",
+    "Blend",
     "Branch",
     "Corrected",
     "EqualFrequency",
@@ -58,6 +62,7 @@ __all__ = [
     "Means",
     "Midpoints",
     "MostLikelyBucket",
+    "OffsetSUN",
     "OptDist",
     "PointHead",
     "Poisson",
