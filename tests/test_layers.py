@@ -26,6 +26,12 @@ LAYERS = [
         "tabular",
         "spec",
         "api",
+        "certificate",
+        "requirements",
+        "planning",
+        "heldout",
+        "scoring",
+        "exporting",
     },
     {"estimators"},
     {"lab", "diagnosis"},
@@ -34,7 +40,13 @@ LAYERS = [
 ]
 LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
 # Heavy libraries and the only rooms that may import them.
-OWNERS = {"altair": {"report"}, "scipy": {"lab", "estimators", "diagnosis"}, "sklearn": {"estimators"}, "polars": {"data"}, "typer": {"cli"}}
+OWNERS = {
+    "altair": {"report"},
+    "scipy": {"lab", "estimators", "diagnosis"},
+    "sklearn": {"estimators"},
+    "polars": {"data"},
+    "typer": {"cli"},
+}
 FILES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
 
 

@@ -1,0 +1,131 @@
+"""A column of predictions made to add up: the correction chosen out of fold, and what it achieved there."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from transun.data import hashing
+from transun.data.columns import open_columns
+from transun.diagnosis.advice import choose, variance_power
+from transun.diagnosis.candidates import candidates, log_like
+from transun.diagnosis.cures import FEWEST, FOLDS, Treatment, cross_fitted, treatments, try_cures
+from transun.diagnosis.interval import ratio_interval
+from transun.diagnosis.moments import Floats, RatioMoments
+from transun.diagnosis.result import Cure
+from transun.diagnosis.retransformation import retransformation_test
+from transun.diagnosis.shape import deciding_rows
+
+__all__ = ["Repair", "repair"]
+
+
+@dataclass(frozen=True)
+class Repair:
+    """The corrected predictions (n,), the correction that made them, and the outcome of all that were tried.
+
+    Attributes:
+        corrected: of every row; those with a target by a correction that has not seen it.
+        chosen: name of the correction.
+        outcomes: out of fold, the predictions as they are first.
+        learned: rows with a target.
+        applied: rows without one, corrected by what all the others teach.
+
+    """
+
+    corrected: Floats
+    chosen: str
+    outcomes: tuple[Cure, ...]
+    learned: int
+    applied: int
+
+
+def repair(
+    table: Any,
+    target: str,
+    pred: str,
+    weight: str | None = None,
+    *,
+    method: str | None = None,
+    seed: int = 0,
+    progress: bool | None = None,
+) -> Repair:
+    """Learn how to correct a column of predictions, and correct it.
+
+    Every correction that a diagnosis tries is learned on four fifths of the rows with a target and judged on the rest,
+    five times. Of those that get the total right, the one with the least error is taken; of none, the nearest.
+
+    Args:
+        table: what `read_table` takes.
+        target: column of actual values; a row without one is corrected and not learned from.
+        pred: column of predictions, in the target's unit, of rows that the model was not trained on.
+        weight: column of how often each row counts.
+        method: the name of a correction, as in the outcomes; None chooses.
+        seed: of the folds.
+        progress: show a bar; None shows it on a terminal.
+
+    """
+    numbers = [target, pred, *([weight] if weight else [])]
+    if len(set(numbers)) < len(numbers):
+        raise ValueError(f"target, prediction and weight must be different columns, got {', '.join(numbers)}")
+    columns = open_columns(table, numbers)
+    chunks = list(columns.chunks())
+    y, p = (np.concatenate([chunk.numbers(name) for chunk in chunks]) for name in (target, pred))
+    mass = np.concatenate([chunk.numbers(weight) for chunk in chunks]) if weight else np.ones(len(y))
+    _check(p, mass, pred, weight)
+    known = np.flatnonzero(np.isfinite(y) & (mass > 0.0))
+    if len(known) < FEWEST:
+        raise ValueError(
+            f"{len(known)} rows have a target {target!r}: a correction needs at least {FEWEST} to learn from"
+        )
+    y_, p_, mass_ = y[known], p[known], mass[known]
+    tried = _options(y_, p_, mass_, pred)
+    fold = (hashing.uniform(torch.from_numpy(known), seed, "repair.fold").numpy() * FOLDS).astype(np.int64)
+    outcomes = try_cures(tried, y_, p_, mass_, fold, progress)
+    chosen = _choose(tried, outcomes, method)
+    corrected = np.empty(len(p))
+    corrected[known] = cross_fitted(chosen, y_, p_, mass_, fold)
+    others = np.setdiff1d(np.arange(len(p)), known)
+    if len(others):
+        space = chosen.space
+        u = torch.from_numpy(space.forward(p_))
+        fitted = chosen.correction.fit(u, torch.from_numpy(y_), space.transform, torch.from_numpy(mass_))
+        corrected[others] = fitted(torch.from_numpy(space.forward(p[others]))).double().numpy()
+    return Repair(corrected, chosen.name, outcomes, len(known), len(others))
+
+
+def _options(y: Floats, p: Floats, mass: Floats, pred: str) -> list[Treatment]:
+    moments = RatioMoments.of(y, p, mass, np.zeros(len(y), dtype=np.int64), 1)
+    if not moments.predicted() > 0.0 or not moments.actual() > 0.0:
+        raise ValueError(
+            f"the totals are {moments.predicted():g} predicted ({pred!r}) and {moments.actual():g} actual: a ratio of "
+            "totals means something above 0 only; is it the right column, transformed back to its unit?"
+        )
+    ends = ratio_interval(moments)
+    named, _ = candidates(y, p)
+    test = retransformation_test(named, y, p, mass, not ends.low <= 1.0 <= ends.high)
+    cause = next((each for each in named if each.formula == test.best), log_like(y))
+    _, scheme, _ = choose(y, p, variance_power(y, p, mass), deciding_rows(moments))
+    return treatments(cause, scheme, len(y))
+
+
+def _choose(tried: list[Treatment], outcomes: tuple[Cure, ...], method: str | None) -> Treatment:
+    by_name = {one.name: one for one in tried}
+    if method is not None:
+        if method not in by_name:
+            raise ValueError(f"there is no correction {method!r} for this data: there are {', '.join(by_name)}")
+        return by_name[method]
+    right = [cure for cure in outcomes[1:] if cure.pgr.low <= 1.0 <= cure.pgr.high]
+    best = min(right, key=lambda cure: cure.nrmse.value) if right else min(outcomes[1:], key=lambda c: c.tre.value)
+    return by_name[best.name]
+
+
+def _check(p: Floats, mass: Floats, pred: str, weight: str | None) -> None:
+    wrong = np.flatnonzero(~np.isfinite(p))
+    if len(wrong):
+        raise ValueError(
+            f"column {pred!r}, row {wrong[0]} has no prediction: drop such rows, or fill them in by the model"
+        )
+    bad = np.flatnonzero(~(mass >= 0.0))
+    if len(bad):
+        raise ValueError(f"column {weight!r}, row {bad[0]} is {mass[bad[0]]:g}: a weight is a number, not below 0")
