@@ -1,75 +1,21 @@
-"""The command line. Imports nothing heavy until a command runs, so that help is instant."""
+"""`transun reproduce`: one command per table of the paper."""
 
 import json
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-app = typer.Typer(
-    name="transun",
-    help="Unbiased regression for skewed targets: find retransformation bias, remove it, prove it.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-)
+from transun.cli.app import app
+from transun.cli.options import Json, Out, Progress
+from transun.cli.output import print_table
+
 reproduce = typer.Typer(
     help="Regenerate the tables of the TranSUN paper, our numbers beside its own.", no_args_is_help=True
 )
 app.add_typer(reproduce, name="reproduce")
 
 REPORTS = Path("reports")
-
-Out = Annotated[Path, typer.Option("--out", help="Folder for the results.", file_okay=False)]
-Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON on standard output.")]
-Progress = Annotated[
-    bool | None, typer.Option("--progress/--no-progress", help="Show progress bars; by default on a terminal.")
-]
-
-
-@app.callback(invoke_without_command=True)
-def _options(
-    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
-) -> None:
-    if version:
-        from transun import __version__
-
-        typer.echo(__version__)
-        raise typer.Exit
-
-
-@app.command()
-def demo(
-    out: Out = Path("demo-report"),
-    orders: Annotated[int, typer.Option(min=1000, help="Orders in the simulated log.")] = 200_000,
-    seed: Annotated[int, typer.Option(help="Seed of the log and of the training.")] = 0,
-    as_json: Json = False,
-    progress: Progress = None,
-) -> None:
-    """Train a log-target model and its debiased twin on a simulated order log, and compare their totals.
-
-    Example: transun demo --orders 50000 --out demo-report
-    """
-    from transun.data import OrderLog
-    from transun.lab.demo import run_demo
-    from transun.lab.store import write
-    from transun.report.chart import calibration_chart, save
-    from transun.report.demo import decile_rows, demo_json, demo_page, demo_table, verdict
-
-    _say(f"A log of {orders:,} orders whose true mean is known; the last fifth is held out.", as_json)
-    outcomes = run_demo(OrderLog(orders, seed=seed), seed=seed, progress=progress)
-    chart = calibration_chart({name: decile_rows(outcome.deciles) for name, outcome in outcomes.items()}, "order value")
-    for name in ("calibration.svg", "calibration.png"):
-        save(chart, out / name)
-    write(out / "demo.json", demo_json(outcomes))
-    (out / "demo.md").write_text(demo_page(outcomes, "calibration.svg"), encoding="utf-8")
-    if as_json:
-        typer.echo(json.dumps(demo_json(outcomes)))
-        return
-    _print_table(*demo_table(outcomes))
-    typer.echo(verdict(outcomes))
-    typer.echo(f"Written to {out}/: demo.md, demo.json, calibration.png, calibration.svg")
-
 
 Quick = Annotated[bool, typer.Option("--quick", help="A tenth of the draws and fewer seeds.")]
 
@@ -149,7 +95,7 @@ def real(
         return
     # A terminal is narrow: the standard errors are in the files.
     rows = [[cell.split(" ± ")[0] for cell in row] for row in real_rows(report)]
-    _print_table(["data", "method", "signed TRE", "TRE", "MRE", "NRMSE", "NMAE", "XAUC", "s"], rows)
+    print_table(["data", "method", "signed TRE", "TRE", "MRE", "NRMSE", "NMAE", "XAUC", "s"], rows)
     typer.echo(f"Written to {out}/: real.md, real.json")
 
 
@@ -167,33 +113,5 @@ def _reproduce(name: str, out: Path, quick: bool, as_json: bool, progress: bool 
         typer.echo(json.dumps(report))
         return
     answers = [[claim["text"], "yes" if claim["holds"] else "NO", claim["evidence"]] for claim in report["claims"]]
-    _print_table(["claim", "holds", "evidence"], answers)
+    print_table(["claim", "holds", "evidence"], answers)
     typer.echo(f"Written to {out}/: {name}.md, {name}.json")
-
-
-def _say(text: str, quiet: bool) -> None:
-    if not quiet:
-        typer.echo(text)
-
-
-def _print_table(header: list[str], rows: list[list[str]]) -> None:
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
-    shown = Table(*header)
-    for row in rows:
-        shown.add_row(*map(escape, row))
-    Console().print(shown)
-
-
-def main() -> None:
-    """Run the command line; what a user did wrong is told in a line, not in a traceback."""
-    try:
-        app()
-    except KeyboardInterrupt:
-        typer.echo("interrupted; what was finished is kept", err=True)
-        sys.exit(130)
-    except (ValueError, ModuleNotFoundError, OSError) as error:
-        typer.echo(f"error: {error}", err=True)
-        sys.exit(2)

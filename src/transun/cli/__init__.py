@@ -1,0 +1,21 @@
+"""The command line: one file per command. Imports nothing heavy until a command runs, so that help is instant."""
+
+# The modules of the commands are imported for their registration.
+from transun.cli import compare, debias, demo, diagnose, evaluate, export, fit, info, predict, reproduce
+from transun.cli.app import app
+from transun.cli.main import main
+
+__all__ = [
+    "app",
+    "compare",
+    "debias",
+    "demo",
+    "diagnose",
+    "evaluate",
+    "export",
+    "fit",
+    "info",
+    "main",
+    "predict",
+    "reproduce",
+]

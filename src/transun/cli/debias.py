@@ -1,0 +1,185 @@
+"""`transun debias`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from transun.cli.app import app
+from transun.cli.options import (
+    BatchSize,
+    By,
+    Epochs,
+    Json,
+    Patience,
+    Progress,
+    Rate,
+    Resume,
+    Seed,
+    TestShare,
+    ValidShare,
+)
+from transun.cli.output import print_cells
+from transun.cli.sources import data_name, is_model, load_trained, new_folder, readable
+
+if TYPE_CHECKING:
+    from transun.heldout import Settings
+
+
+@app.command()
+def debias(
+    source: Annotated[Path, typer.Argument(metavar="MODEL_OR_DATA", help="Folder of a saved model, or a table.")],
+    data: Annotated[
+        Path | None, typer.Argument(help="With a model: rows with the target; - for standard input.")
+    ] = None,
+    target: Annotated[str | None, typer.Option("--target", help="With a table: column of actual values.")] = None,
+    pred: Annotated[str | None, typer.Option("--pred", help="With a table: column of predictions.")] = None,
+    weight: Annotated[str | None, typer.Option("--weight", help="With a table: how often each row counts.")] = None,
+    method: Annotated[
+        str | None, typer.Option("--method", help="With a table: a correction by name; the best one if not given.")
+    ] = None,
+    by: By = None,
+    epochs: Epochs = 20,
+    batch_size: BatchSize = 512,
+    rate: Rate = 1e-3,
+    seed: Seed = 0,
+    valid_share: ValidShare = 0.1,
+    test_share: TestShare = 0.2,
+    patience: Patience = 3,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder of the new model, or file of the corrected table.")
+    ] = None,
+    resume: Resume = False,
+    as_json: Json = False,
+    progress: Progress = None,
+) -> None:
+    """Make totals right: of a saved model by a bias branch beside it, or of a column of predictions by a correction.
+
+    A table gets a column "corrected": rows with a target by a correction learned from the other folds, rows without one
+    by what all the others teach. A model keeps its weights as the start and gains a branch that learns its bias (GTS).
+    Exit codes: 0 done, 2 a mistake in the call or the data, 130 interrupted.
+
+    Example: transun debias scored.csv --target gmv --pred predicted --out corrected.parquet
+    """
+    from transun.heldout import Settings
+
+    if is_model(source):
+        if data is None:
+            raise ValueError(f"{source} is a model: give the rows to learn its bias from, too")
+        wrong = [
+            name
+            for name, value in (("--target", target), ("--pred", pred), ("--weight", weight), ("--method", method))
+            if value is not None
+        ]
+        if wrong:
+            raise ValueError(f"{wrong[0]} is for tables: the model knows its columns already; leave it out")
+        settings = Settings(epochs, batch_size, rate, seed, valid_share, test_share, patience)
+        _model(source, data, settings, by or [], out or Path("debiased"), resume, as_json, progress)
+        return
+    if data is not None:
+        load_trained(source)  # which says what is wrong with the folder
+    if target is None or pred is None:
+        raise ValueError(
+            "to correct a column of predictions, name --target and --pred; to debias a model, give its "
+            "folder and the rows"
+        )
+    _column(source, target, pred, weight, method, seed, out or Path("corrected.parquet"), as_json, progress)
+
+
+def _column(
+    data: Path,
+    target: str,
+    pred: str,
+    weight: str | None,
+    method: str | None,
+    seed: int,
+    out: Path,
+    as_json: bool,
+    progress: bool | None,
+) -> None:
+    from transun.data.reading import read_path
+    from transun.data.writing import STDOUT, require_ending, writing
+    from transun.diagnosis.repair import repair
+    from transun.extras import need
+    from transun.report.model import as_json as dump
+    from transun.report.model.words import cure_table
+
+    require_ending(out)
+    if out == STDOUT:
+        raise ValueError("debias tells what it achieved on standard output: name a file with --out")
+    with readable(data) as source:
+        table = read_path(source)
+    if "corrected" in table.column_names:
+        raise ValueError("the table has a column 'corrected' already: rename or drop it first")
+    found = repair(table, target, pred, weight, method=method, seed=seed, progress=progress)
+    with writing(out) as write:
+        write(table.append_column("corrected", need("pyarrow", extra="data").array(found.corrected)))
+    if as_json:
+        told = {"chosen": found.chosen, "learned": found.learned, "applied": found.applied, "out": str(out)}
+        typer.echo(dump(told | {"outcomes": found.outcomes}))
+        return
+    print_cells(cure_table(found.outcomes))
+    before, after = found.outcomes[0], next(one for one in found.outcomes if one.name == found.chosen)
+    typer.echo(
+        f"{found.chosen}: out of fold, predicted / actual goes from {before.pgr.value:.3f} to {after.pgr.value:.3f} "
+        f"(95 % {after.pgr.low:.3f} to {after.pgr.high:.3f}), learned from {found.learned:,} rows"
+    )
+    typer.echo(f"Written to {out}: every column and 'corrected'")
+
+
+def _model(
+    folder: Path,
+    data: Path,
+    settings: "Settings",
+    by: list[str],
+    out: Path,
+    resume: bool,
+    as_json: bool,
+    progress: bool | None,
+) -> None:
+    from transun.cli.training import Job, choose_segments, journal_of, show_report
+    from transun.data import drop_missing
+    from transun.data.reading import read_path
+    from transun.data.table import require
+    from transun.diagnosis.judging import as_certified, judge_held_out
+    from transun.heldout import hold_out
+    from transun.planning import debias_plan
+    from transun.report.model import as_json as dump
+    from transun.report.model import side_by_side
+
+    if out.resolve() == folder.resolve():
+        raise ValueError(f"--out {out} is the model itself: name another folder, so that both can be compared")
+    base = load_trained(folder)
+    with readable(data) as source:
+        table = read_path(source)
+    require(table.column_names, [base.target, *by])
+    table, _ = drop_missing(table, base.target)
+    rows, test = hold_out(table, settings)
+    plan, untrained = debias_plan(base, rows, settings.seed)
+    new_folder(out)
+    journal = journal_of(out, resume)
+    segments = choose_segments(plan, by)
+    before = judge_held_out(base, test, segments)
+    seen = not as_certified(folder, base, test)
+    if seen and not as_json:
+        typer.echo(
+            "The model may have been trained on some of the held-out rows: give rows that it has not seen, or the "
+            "data and seed of its training."
+        )
+    job = Job(data_name(data), plan, settings, rows, test, segments, out)
+    report = job.run(untrained, journal, progress, base.model)
+    if as_json:
+        typer.echo(
+            dump(
+                {
+                    "before": before,
+                    "after": report.assessment,
+                    "head": plan.head,
+                    "base_may_have_seen": seen,
+                    "out": str(out),
+                }
+            )
+        )
+        return
+    print_cells(side_by_side({"before": before, "after": report.assessment}))
+    show_report(report, out)

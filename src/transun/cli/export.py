@@ -1,0 +1,41 @@
+"""`transun export`."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from transun.cli.app import app
+from transun.cli.options import Json, Model
+from transun.cli.output import print_table
+from transun.cli.sources import load_trained
+
+
+@app.command()
+def export(
+    model: Model,
+    out: Annotated[Path, typer.Option("--out", help="File ending in .pt2 (torch) or .onnx.")],
+    as_json: Json = False,
+) -> None:
+    """Write a model as one file for serving: network, transform, slope and correction in one graph.
+
+    The graph eats encoded columns: codes of ids and scaled numbers. What turns raw columns into these is written beside
+    it, as is a JSON file that documents the inputs. Predictions are compared after writing. Exit codes: 0 done, 2 a
+    mistake in the call.
+
+    Example: transun export model --out model.pt2
+    """
+    from transun.exporting import export_model, require_format
+
+    require_format(out)
+    found = export_model(load_trained(model), out)
+    if as_json:
+        told = {"out": str(found.path), "document": str(found.document), "features": str(found.features)}
+        typer.echo(json.dumps(told | {"max_relative_difference": found.difference, "inputs": found.inputs}))
+        return
+    header = ["input", "dtype", "shape", "meaning"]
+    print_table(header, [[i["name"], i["dtype"], " × ".join(i["shape"]), i["meaning"]] for i in found.inputs])
+    typer.echo(f"{found.path}: predictions differ from the model's by {found.difference:.1e} at most (relative)")
+    typer.echo(f"{found.document}: names, types and shapes of the inputs")
+    typer.echo(f"{found.features}: the encoding of raw columns, which is not part of the graph (transun.Features)")

@@ -1,0 +1,21 @@
+"""The entry point: what a user did wrong is told in a line, not in a traceback."""
+
+import sys
+
+import typer
+
+from transun.cli.app import app
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command line. Exit codes: 0 done, 2 a mistake in the call or the data, 130 interrupted."""
+    try:
+        app()
+    except KeyboardInterrupt:
+        typer.echo("interrupted; what was finished is kept", err=True)
+        sys.exit(130)
+    except (ValueError, ModuleNotFoundError, OSError, FloatingPointError) as error:
+        typer.echo(f"error: {error}", err=True)
+        sys.exit(2)

@@ -1,0 +1,47 @@
+"""Options that several commands share."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = [
+    "BatchSize",
+    "By",
+    "Data",
+    "Epochs",
+    "Json",
+    "Model",
+    "Out",
+    "Patience",
+    "Progress",
+    "Rate",
+    "Require",
+    "Resume",
+    "Seed",
+    "TestShare",
+    "ValidShare",
+]
+
+Out = Annotated[Path, typer.Option("--out", help="Folder for the results.", file_okay=False)]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON on standard output.")]
+Progress = Annotated[
+    bool | None, typer.Option("--progress/--no-progress", help="Show progress bars; by default on a terminal.")
+]
+Data = Annotated[Path, typer.Argument(help="Parquet or CSV file, a folder of them, or - for standard input.")]
+Model = Annotated[Path, typer.Argument(help="Folder of a saved model.")]
+By = Annotated[
+    list[str] | None, typer.Option("--by", help="Column of segments to look into; may be given several times.")
+]
+Require = Annotated[
+    list[str] | None,
+    typer.Option("--require", help='Condition on metrics, such as "abs(stre) <= 0.02"; exit with 1 where it breaks.'),
+]
+Epochs = Annotated[int, typer.Option("--epochs", min=1, help="Passes over the rows, at most.")]
+BatchSize = Annotated[int, typer.Option("--batch-size", min=1, help="Rows a step.")]
+Rate = Annotated[float, typer.Option("--rate", help="Learning rate.")]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of the splits, the first weights and the order of rows.")]
+ValidShare = Annotated[float, typer.Option("--valid-share", help="Share of training rows that early stopping watches.")]
+TestShare = Annotated[float, typer.Option("--test-share", help="Share of rows held out for the certificate.")]
+Patience = Annotated[int, typer.Option("--patience", min=1, help="Epochs without improvement before training stops.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on with a training that was interrupted.")]

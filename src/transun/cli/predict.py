@@ -1,0 +1,66 @@
+"""`transun predict`."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from transun.cli.app import app
+from transun.cli.options import Data, Json, Model, Progress
+from transun.cli.sources import load_trained, readable
+
+NAME = "prediction"
+
+
+@app.command()
+def predict(
+    model: Model,
+    data: Data,
+    out: Annotated[
+        Path, typer.Option("--out", help="File ending in .parquet or .csv, or - for CSV on standard output.")
+    ],
+    keep: Annotated[
+        list[str] | None, typer.Option("--keep", help="Column of the data to write beside the prediction; repeatable.")
+    ] = None,
+    quantile: Annotated[
+        list[float] | None,
+        typer.Option("--quantile", help="Level of a quantile to write too, such as 0.9; repeatable."),
+    ] = None,
+    as_json: Json = False,
+    progress: Progress = None,
+) -> None:
+    """Predict the rows of a table, in their order, streamed: the data may be larger than memory.
+
+    The data needs the columns that the model was trained with; ids that training did not see share one vector.
+    Quantiles need a head with a law of y, such as LogNormal(). Exit codes: 0 done, 2 a mistake in the call or the
+    data, 130 interrupted; a failed run leaves no file.
+
+    Example: transun predict model orders.csv --keep country --out predictions.csv
+    """
+    from transun.data.writing import STDOUT, require_ending, writing
+    from transun.extras import need
+    from transun.scoring import score
+
+    kept, levels = keep or [], quantile or []
+    require_ending(out)
+    if as_json and out == STDOUT:
+        raise ValueError("--json and --out - would both write to standard output: name a file with --out")
+    names = [NAME, *[f"quantile_{level:g}" for level in levels]]
+    for name in names:
+        if name in kept or names.count(name) > 1:
+            raise ValueError(f"two columns of the result would be called {name!r}: rename or drop one")
+    pa = need("pyarrow", extra="data")
+    rows = 0
+    trained = load_trained(model)
+    with readable(data) as source, writing(out) as write:
+        for part in score(trained, source, keep=kept, quantiles=levels, progress=progress):
+            table = part.kept.append_column(NAME, pa.array(part.pred.double().numpy()))
+            for name, values in zip(names[1:], part.quantiles.values(), strict=True):
+                table = table.append_column(name, pa.array(values.double().numpy()))
+            write(table)
+            rows += len(part.pred)
+    if as_json:
+        typer.echo(json.dumps({"rows": rows, "columns": [*kept, *names], "out": str(out)}))
+    elif out != STDOUT:
+        typer.echo(f"{rows:,} predictions written to {out}")

@@ -1,0 +1,74 @@
+"""What commands read and write: data from files or standard input, models from folders."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from transun.tabular import TableModel
+
+__all__ = ["STDIN", "data_name", "is_model", "load_trained", "new_folder", "readable", "write_texts"]
+
+STDIN = Path("-")
+
+
+@contextmanager
+def readable(data: Path) -> Iterator[Path]:
+    """The path of the data; what comes through standard input is put into a temporary file first."""
+    if data != STDIN:
+        yield data
+        return
+    from transun.data.columns import spooled
+
+    if sys.stdin.isatty():
+        raise ValueError("standard input is the keyboard: pipe CSV or Parquet into the command, or name a file")
+    with spooled(sys.stdin.buffer) as path:
+        yield path
+
+
+def data_name(data: Path) -> str:
+    """What the data is called in reports."""
+    return "standard input" if data == STDIN else data.name or str(data)
+
+
+def is_model(path: Path) -> bool:
+    """Whether a folder holds a saved model."""
+    return (path / "transun.json").is_file()
+
+
+def load_trained(folder: Path) -> "TableModel":
+    """The model in a folder, or an error that says which folder to give."""
+    if not folder.exists():
+        near = get_close_matches(folder.name, [other.name for other in folder.parent.glob("*") if is_model(other)])
+        hint = f"did you mean {' or '.join(near)}?" if near else "train one first: transun fit DATA --target y"
+        raise FileNotFoundError(f"there is no model {folder}: {hint}")
+    if not is_model(folder):
+        raise ValueError(f"{folder} holds no model: give the folder that `transun fit` wrote")
+    from transun.tabular import TableModel
+
+    return TableModel.load(folder)
+
+
+def new_folder(folder: Path) -> None:
+    """Make the folder for results before any work is done, so that a wrong name costs nothing."""
+    from transun.files import new_draft
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        draft = new_draft(folder)
+        draft.touch()
+        draft.unlink()
+    except OSError as error:
+        raise OSError(f"cannot write to the folder {folder} ({error.strerror}): name another with --out") from error
+
+
+def write_texts(folder: Path, texts: dict[str, str]) -> None:
+    """Files by name, each replaced at once."""
+    from transun.files import replacing
+
+    for name, text in texts.items():
+        with replacing(folder / name) as draft:
+            draft.write_text(text, encoding="utf-8")

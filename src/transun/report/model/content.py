@@ -1,0 +1,129 @@
+"""What a model report says, as plain values: the page, Markdown and JSON are three views of it."""
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, is_dataclass
+from typing import Any
+
+import transun
+from transun.diagnosis.assessment import Assessment
+from transun.heldout import Look, Settings, Training
+from transun.history import Step
+from transun.planning import Plan, TargetSummary
+
+__all__ = ["Cost", "ModelReport", "as_json", "model_report"]
+
+# Points of a curve: more than a page is wide would only show the noise of single batches.
+_POINTS = 120
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What the training took: numbers learned, seconds, rows seen and steps made."""
+
+    parameters: int
+    seconds: float
+    rows_per_second: float
+    steps: int
+    best_step: int | None
+    stopped_early: bool
+
+
+@dataclass(frozen=True)
+class ModelReport:
+    """A training and its outcome on rows held out.
+
+    Attributes:
+        name: what the data is called.
+        plan: a line a column: name, kind, what it becomes, share missing, why.
+        curves: by loss term, pairs of a step and the mean of the term around it.
+        looks: at the validation rows after each epoch.
+
+    """
+
+    transun: str
+    name: str
+    target: str
+    weight: str | None
+    head: str
+    why: str
+    settings: Settings
+    summary: TargetSummary
+    plan: list[tuple[str, str, str, str, str]]
+    rows: dict[str, int]
+    curves: dict[str, list[tuple[float, float]]]
+    looks: tuple[Look, ...]
+    assessment: Assessment
+    cost: Cost
+
+
+def model_report(name: str, plan: Plan, settings: Settings, training: Training, assessment: Assessment) -> ModelReport:
+    """The report of a training on some data."""
+    history = training.model.history
+    cost = Cost(
+        training.parameters,
+        history.seconds,
+        history.rows / history.seconds if history.seconds else math.nan,
+        history.steps[-1].step + 1 if history.steps else 0,
+        None if history.best is None else history.best.step,
+        history.stopped_early,
+    )
+    rows = {"training": training.rows, "validation": training.valid_rows, "test": assessment.rows}
+    curves = thinned(history.steps)
+    return ModelReport(
+        transun.__version__,
+        name,
+        plan.target,
+        plan.weight,
+        plan.head,
+        plan.why,
+        settings,
+        plan.summary,
+        plan.rows(),
+        rows,
+        curves,
+        training.looks,
+        assessment,
+        cost,
+    )
+
+
+def thinned(steps: Sequence[Step]) -> dict[str, list[tuple[float, float]]]:
+    """Every loss term as a curve of at most 120 points, each the mean of neighbouring steps.
+
+    >>> thinned([Step(0, 0, 0.1, {"point": 4.0}), Step(1, 0, 0.1, {"point": 2.0})])
+    {'point': [(0.0, 4.0), (1.0, 2.0)]}
+    """
+    size = max(1, math.ceil(len(steps) / _POINTS))
+    groups = [steps[start : start + size] for start in range(0, len(steps), size)]
+    names = steps[0].terms if steps else {}
+    return {
+        name: [
+            (sum(step.step for step in group) / len(group), sum(step.terms[name] for step in group) / len(group))
+            for group in groups
+        ]
+        for name in names
+    }
+
+
+def as_json(value: Any) -> str:
+    """Any of our values as JSON; what is not finite is null, since JSON has no other numbers.
+
+    >>> as_json({"a": (1.0, math.nan)})
+    '{"a": [1.0, null]}'
+    """
+    return json.dumps(_finite(asdict(value) if is_dataclass(value) and not isinstance(value, type) else value))
+
+
+def _finite(value: Any) -> Any:
+    match value:
+        case dict():
+            return {str(key): _finite(part) for key, part in value.items()}
+        case list() | tuple():
+            return [_finite(part) for part in value]
+        case float() if not math.isfinite(value):
+            return None
+    if is_dataclass(value) and not isinstance(value, type):
+        return _finite(asdict(value))
+    return value

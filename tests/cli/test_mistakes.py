@@ -1,0 +1,184 @@
+"""Mistakes get one line that names the remedy, exit code 2, and leave nothing behind."""
+
+import json
+
+import pytest
+
+pl = pytest.importorskip("polars")
+
+MISTAKES = {
+    # fit
+    "fit: no such target": ("fit orders.csv --target gmw", "did you mean 'gmv'"),
+    "fit: no such weight": ("fit orders.csv --target gmv --weight wieght", "did you mean 'weight'"),
+    "fit: no such exclusion": ("fit orders.csv --target gmv --exclude refund", "did you mean 'refunded'"),
+    "fit: no such segment": ("fit orders.csv --target gmv --by contry", "did you mean 'country'"),
+    "fit: segments by target": ("fit orders.csv --target gmv --by gmv", "columns known before"),
+    "fit: text as target": ("fit orders.csv --target country", "is text, not a number"),
+    "fit: target as weight": ("fit orders.csv --target gmv --weight gmv", "name two"),
+    "fit: target excluded": ("fit orders.csv --target gmv --exclude gmv", "cannot be excluded"),
+    "fit: unknown head": ("fit orders.csv --target gmv --head LogSUM()", "did you mean 'LogSUN'"),
+    "fit: head in other case": ("fit orders.csv --target gmv --head logsun()", "did you mean 'LogSUN'?"),
+    "fit: head without brackets": ("fit orders.csv --target gmv --head LogSUN", "write LogSUN()"),
+    "fit: a transform as head": ("fit orders.csv --target gmv --head Log1p()", "e.g. TranSUN(Log1p())"),
+    "fit: code as head": ("fit orders.csv --target gmv --head __import__('os')", "there is no '__import__'"),
+    "fit: unclosed head": ("fit orders.csv --target gmv --head LogSUN(", "never closed"),
+    "fit: unknown argument": ("fit orders.csv --target gmv --head LogSUN(shred=1)", "shred"),
+    "fit: below the domain": ("fit orders.csv --target balance --head LogSUN()", "for signed targets use Asinh()"),
+    "fit: bad rate": ("fit orders.csv --target gmv --rate 0", "above 0"),
+    "fit: all held out": ("fit orders.csv --target gmv --test-share 1", "strictly between 0 and 1"),
+    "fit: all validation": ("fit orders.csv --target gmv --valid-share 1", "below 1"),
+    "fit: no such file": ("fit oders.csv --target gmv", "did you mean orders.csv"),
+    "fit: too few rows": ("fit one.csv --target gmv", "give more rows"),
+    "fit: no targets": ("fit gone.csv --target gmv", "name another column"),
+    "fit: negative weights": ("fit orders.csv --target gmv --weight minus", "use 0 to leave a row out"),
+    "fit: blocked output": ("fit orders.csv --target gmv --out notes.txt/inner", "name another with --out"),
+    "fit: nothing to learn from": ("fit bare.csv --target gmv", "no column of the table is of use"),
+    # predict
+    "predict: no such model": ("predict modle orders.csv --out p.csv", "did you mean model"),
+    "predict: foreign folder": ("predict folder orders.csv --out p.csv", "the folder that `transun fit` wrote"),
+    "predict: changed model": ("predict changed orders.csv --out p.csv", "copy it again"),
+    "predict: lost column": ("predict model short.csv --out p.csv", "column that the data lacks"),
+    "predict: no such column": ("predict model orders.csv --keep ordr --out p.csv", "did you mean 'order'"),
+    "predict: unknown ending": ("predict model orders.csv --out p.xlsx", "end it in .parquet or .csv"),
+    "predict: blocked output": ("predict model orders.csv --out notes.txt/p.csv", "name a place"),
+    "predict: no quantiles": ("predict model orders.csv --quantile 0.5 --out p.csv", "such as LogNormal()"),
+    "predict: impossible level": ("predict model orders.csv --quantile 1.5 --out p.csv", "strictly between 0 and 1"),
+    "predict: a name twice": ("predict model twice.csv --keep prediction --out p.csv", "rename or drop one"),
+    "predict: cut file": ("predict model cut.parquet --out p.csv", "write it again"),
+    # evaluate
+    "evaluate: nothing to judge by": ("evaluate model", "--certificate"),
+    "evaluate: data and certificate": ("evaluate model orders.csv --certificate", "leave out DATA"),
+    "evaluate: unknown metric": ("evaluate model orders.csv --require trr<1", "did you mean 'tre'"),
+    "evaluate: unknown in certificate": ("evaluate model --certificate --require rmse<1", "did you mean 'nrmse'"),
+    "evaluate: upper case": ("evaluate model orders.csv --require TRE<1", "did you mean 'tre'"),
+    "evaluate: code": ("evaluate model orders.csv --require exec('x')", "write comparisons of metrics"),
+    "evaluate: no comparison": ("evaluate model orders.csv --require tre", "write comparisons of metrics"),
+    "evaluate: unreadable": ("evaluate model orders.csv --require tre<=", "cannot be read"),
+    "evaluate: no target": ("evaluate model untold.csv", "no column 'gmv'"),
+    "evaluate: segments by target": ("evaluate model orders.csv --by gmv", "columns known beforehand"),
+    "evaluate: segments by rows": ("evaluate model orders.csv --by order", "use a coarser column"),
+    "evaluate: certificate of others": ("evaluate stolen --certificate", "other weights"),
+    "evaluate: changed certificate": ("evaluate bent --certificate", "changed after it was written"),
+    # compare
+    "compare: one model": ("compare model --data orders.csv", "two models or more"),
+    "compare: the same twice": ("compare model model --data orders.csv", "give each folder once"),
+    "compare: other targets": ("compare model signed --data orders.csv", "models of one target"),
+    "compare: no such model": ("compare model othr --data orders.csv", "did you mean other"),
+    # debias
+    "debias: a model without data": ("debias model", "give the rows"),
+    "debias: columns for a model": ("debias model orders.csv --pred predicted", "leave it out"),
+    "debias: debiased already": ("debias model orders.csv --out d", "has a bias branch already"),
+    "debias: into itself": ("debias other orders.csv --out other", "name another folder"),
+    "debias: no columns": ("debias scored.csv", "name --target and --pred"),
+    "debias: no such column": ("debias scored.csv --target gmv --pred predcted", "did you mean 'predicted'"),
+    "debias: same column": ("debias scored.csv --target gmv --pred gmv", "different columns"),
+    "debias: few rows": ("debias few.csv --target gmv --pred predicted", "at least 200"),
+    "debias: unknown method": ("debias scored.csv --target gmv --pred predicted --method magic", "isotonic"),
+    "debias: negative predictions": ("debias scored.csv --target gmv --pred minus", "transformed back"),
+    "debias: ending": ("debias scored.csv --target gmv --pred predicted --out c.txt", ".parquet or .csv"),
+    "debias: foreign folder": ("debias folder orders.csv", "the folder that `transun fit` wrote"),
+    # export and info
+    "export: ending": ("export model --out m.h5", "end it in .pt2 (torch) or .onnx"),
+    "export: no model": ("export nothing --out m.pt2", "train one first"),
+    "info: nothing there": ("info nowhere.csv", "there is no file"),
+    "info: foreign folder": ("info folder", "no *.parquet file"),
+}
+
+
+@pytest.fixture(scope="module")
+def broken(tmp_path_factory, shop):
+    """Files that mistakes are made with."""
+    folder = tmp_path_factory.mktemp("broken")
+    frame = pl.read_csv(shop / "orders.csv")
+    (folder / "folder").mkdir()
+    (folder / "notes.txt").write_text("hello")
+    (folder / "cut.parquet").write_bytes((shop / "orders.parquet").read_bytes()[:900])
+    frame[:1].write_csv(folder / "one.csv")
+    frame[:150].write_csv(folder / "few.csv")
+    frame.with_columns(gmv=pl.lit(None, dtype=pl.Float64)).write_csv(folder / "gone.csv")
+    frame.select("gmv", "order").write_csv(folder / "bare.csv")
+    frame.drop("country").write_csv(folder / "short.csv")
+    frame.drop("gmv").write_csv(folder / "untold.csv")
+    frame.with_columns(prediction=1.0).write_csv(folder / "twice.csv")
+    for name in ("changed", "stolen", "bent", "signed"):
+        (folder / name).mkdir()
+        for path in (shop / "model").iterdir():
+            (folder / name / path.name).write_bytes(path.read_bytes())
+    replace(folder / "changed" / "transun.json", '"seed": 0', '"seed": 1')
+    (folder / "stolen" / "certificate.json").write_bytes((shop / "other" / "certificate.json").read_bytes())
+    replace(folder / "bent" / "certificate.json", '"seed": 0', '"seed": 5')
+    retarget(folder / "signed")
+    return folder
+
+
+def replace(path, old, new):
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def retarget(folder):
+    """The same model, saved for another target by the library."""
+    from dataclasses import replace as changed
+
+    from transun.tabular import TableModel
+
+    changed(TableModel.load(folder), target="balance").save(folder)
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistakes_get_their_remedy(here, broken, run, mistake):
+    for path in broken.iterdir():
+        (here / path.name).symlink_to(path)
+    before = {path.name for path in here.iterdir()}
+    line, remedy = MISTAKES[mistake]
+    found = run(*line.split(), code=2)
+    assert remedy in found.err
+    assert found.err.startswith("error: ")
+    assert "Traceback" not in found.err
+    assert found.out == ""
+    assert {path.name for path in here.iterdir()} == before
+
+
+def test_a_training_that_diverges_is_told(here, run):
+    found = run("fit", "orders.csv", "--target", "gmv", "--rate", "1e30", "--epochs", 2, "--out", "new", code=2)
+    assert "lower the learning rate" in found.err
+
+
+def test_a_journal_of_another_run_is_told(here, run, monkeypatch):
+    from transun import heldout
+
+    look = heldout._Watch.__call__
+
+    def stop(self, step):
+        look(self, step)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(heldout._Watch, "__call__", stop)
+    run("fit", "orders.csv", "--target", "gmv", "--out", "new", code=130)
+    found = run("fit", "orders.csv", "--target", "gmv", "--out", "new", "--resume", "--epochs", 3, code=2)
+    assert "belongs to another run" in found.err
+
+
+def test_export_names_the_extra_that_is_missing(here, run, monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    assert "pip install 'transun[onnx]'" in run("export", "model", "--out", "m.onnx", code=2).err
+    assert not (here / "m.onnx").exists()
+
+
+@pytest.mark.parametrize(
+    "call", ["fit", "fit orders.csv", "predict model", "evaluate", "compare", "export model", "nope"]
+)
+def test_an_incomplete_call_is_told(here, run, call):
+    assert "Usage" in run(*call.split(), code=2).err
+
+
+def test_a_damaged_certificate_never_blocks_the_model(here, broken, run):
+    for path in broken.iterdir():
+        (here / path.name).symlink_to(path)
+    run("predict", "bent", "orders.csv", "--out", "p.csv")
+    told = json.loads(run("info", "bent", "--json").out)
+    assert told["certificate"] is None
+    assert "changed after it was written" in told["problem"]

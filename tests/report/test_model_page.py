@@ -1,0 +1,185 @@
+"""The model report and the comparison: three views of one content, nothing from outside, hostile names harmless."""
+
+import json
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from browser import Browser, find_browser
+from transun import Bag, Features, Id, LogSUN, Model, Split, TableModel, embedding_mlp
+from transun.diagnosis.judging import judge_held_out
+from transun.heldout import Settings, hold_out, train_watched
+from transun.lab.rivals import paired_differences
+from transun.planning import Plan, summarise_target
+from transun.report.model import (
+    Comparison,
+    as_json,
+    comparison_markdown,
+    comparison_page,
+    model_markdown,
+    model_page,
+    model_report,
+)
+
+pytest.importorskip("pyarrow")
+pytest.importorskip("scipy")
+
+HOSTILE = "<script>alert(1)</script>"
+COLUMN = '"><img src=x onerror=alert(1)>'
+TARGET = "gmv`*|<b>"
+
+
+@pytest.fixture(scope="module")
+def report():
+    import torch
+
+    rng = np.random.default_rng(0)
+    rows = 900
+    item = rng.integers(0, 9, rows)
+    data = {
+        COLUMN: rng.choice([HOSTILE, "b|c", "](javascript:alert(1))"], rows),
+        "genres": rng.choice(["x|y", "y", "z|x"], rows),
+        "item": item,
+        TARGET: (1.0 + item) * rng.lognormal(1.0, 0.8, rows),
+    }
+    settings = Settings(epochs=3, batch_size=64, rate=0.01)
+    rest, test = hold_out(data, settings)
+    features = Features({COLUMN: Id(), "genres": Bag(Split("|")), "item": Id()}).fit(rest)
+    head = LogSUN()
+    untrained = TableModel(features, Model(embedding_mlp(features), head), TARGET)
+    training = train_watched(untrained, rest, settings, progress=False)
+    summary = summarise_target(torch.from_numpy(rest[TARGET].to_numpy().copy()))
+    plan = Plan(features, TARGET, None, summary, "LogSUN()", "chosen by you")
+    assessment = judge_held_out(training.model, test, [COLUMN, "item"])
+    return model_report("orders<b>.csv", plan, settings, training, assessment)
+
+
+@pytest.fixture(scope="module")
+def comparison(report):
+    rng = np.random.default_rng(1)
+    y = rng.lognormal(0.0, 1.0, 300)
+    names = {"a<b>": y * 1.1, "second": y}
+    return Comparison(
+        "rows<b>",
+        TARGET,
+        300,
+        dict.fromkeys(names, report.assessment),
+        dict.fromkeys(names, "LogSUN()"),
+        dict.fromkeys(names, 10),
+        {"a<b>": None, "second": 1.5},
+        paired_differences(names, y),
+    )
+
+
+class Collector(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.tags, self.words = [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+
+@pytest.fixture(params=["model", "comparison"])
+def page(request):
+    if request.param == "model":
+        return model_page(request.getfixturevalue("report"))
+    return comparison_page(request.getfixturevalue("comparison"))
+
+
+def test_nothing_is_loaded_and_names_are_text(page):
+    found = Collector()
+    found.feed(page)
+    tags = [tag for tag, _ in found.tags]
+    assert tags.count("script") == 1  # the one that sorts tables
+    assert "img" not in tags
+    assert not re.search(r"https?://", page)
+    assert not any(name.startswith("on") for _, attributes in found.tags for name in attributes)
+    assert len(page) < 500_000
+
+
+def test_the_page_shows_every_part(report):
+    page = model_page(report)
+    for part in (
+        "loss term inner.point",
+        "loss term bias",
+        "PGR, validation rows",
+        "NRMSE, validation rows",
+        "mean slope κ",
+        "signed TRE",
+        "Feature plan",
+        "parameters",
+        "By segment",
+        "95 %",
+    ):
+        assert part in page, part
+    assert page.count("<svg") == 6  # two loss terms, two looks, errors and slopes by level
+
+
+def test_markdown_and_json_have_the_numbers_of_the_page(report):
+    text, data = model_markdown(report), json.loads(as_json(report))
+    pgr = next(one for one in report.assessment.metrics if one.name == "PGR")
+    assert f"{pgr.value:.4g}" in text
+    assert f"{pgr.value:.4g}" in model_page(report)
+    found = {one["name"]: one["value"] for one in data["assessment"]["metrics"]}
+    assert found["PGR"] == pgr.value
+    assert set(data["curves"]) == {"inner.point", "bias"}
+    assert [look["step"] for look in data["looks"]] == [look.step for look in report.looks]
+    assert "<script>" not in text
+    assert "<img" not in text
+
+
+def test_a_markdown_table_keeps_its_columns(report):
+    """A name with a bar must not open a cell."""
+    for block in model_markdown(report).split("\n\n"):
+        lines = [line for line in block.splitlines() if line.startswith("|")]
+        assert len({len(re.findall(r"(?<!\\)\|", line)) for line in lines}) <= 1
+
+
+def test_comparison_in_markdown(comparison):
+    text = comparison_markdown(comparison)
+    assert "## Paired differences" in text
+    assert "a<b>" not in text
+    assert "second − a" in text
+
+
+def test_not_a_number_is_null():
+    assert json.loads(as_json({"a": float("nan"), "b": [float("inf"), 1.0]})) == {"a": None, "b": [None, 1.0]}
+
+
+def test_curves_are_thinned_to_means(report):
+    from transun.history import Step
+    from transun.report.model.content import thinned
+
+    steps = [Step(index, 0, 0.1, {"point": float(index)}) for index in range(1000)]
+    curve = thinned(steps)["point"]
+    assert len(curve) <= 120
+    assert all(x == pytest.approx(y) for x, y in curve)  # the mean of a straight line is on it
+    assert thinned([]) == {}
+
+
+@pytest.mark.skipif(find_browser() is None, reason="no browser is installed")
+def test_in_a_real_browser(page, tmp_path):
+    path = tmp_path / "page.html"
+    path.write_text(page, encoding="utf-8")
+    with Browser(find_browser()) as browser:
+        for width, scheme in ((1280, "light"), (380, "dark")):
+            browser.open(path, width, scheme)
+            assert browser.problems == []
+            assert browser.requests == [path.resolve().as_uri()]
+            assert browser.run("document.documentElement.scrollWidth") <= width  # tables scroll, the page does not
+            browser.screenshot(tmp_path / f"{width}.png")
+        browser.run("document.querySelector('th:nth-child(2) button').click()")
+        values = browser.run(
+            "[...document.querySelector('table').tBodies[0].rows].map(r => Number(r.cells[1].dataset.v))"
+        )
+        assert values == sorted(values, reverse=True)
+
+
+def test_segments_of_the_table_are_those_of_the_rows(report):
+    assert sum(one.rows for one in report.assessment.segments if one.column == "item") == report.assessment.rows
