@@ -33,6 +33,9 @@ def test_demo_shows_the_bias_and_its_removal(tmp_path):
     assert (tmp_path / "calibration.png").read_bytes().startswith(b"\x89PNG")
     assert "<svg" in (tmp_path / "calibration.svg").read_text()
     assert "calibration.svg" in (tmp_path / "demo.md").read_text()
+    biased, debiased = ((tmp_path / file).read_text() for file in ("biased.html", "debiased.html"))
+    assert "Totals are" in biased
+    assert biased != debiased
 
 
 def test_demo_speaks_json(tmp_path):
@@ -45,7 +48,7 @@ def test_mistakes_exit_with_two(arguments):
     assert RUN.invoke(app, [str(argument) for argument in arguments]).exit_code == 2
 
 
-@pytest.mark.parametrize("command", [[], ["demo"], ["reproduce"], ["reproduce", "synthetic"]])
+@pytest.mark.parametrize("command", [[], ["demo"], ["reproduce"], ["leaderboard"]])
 def test_help_says_what_it_does(command):
     result = RUN.invoke(app, [*command, "--help"])
     assert result.exit_code == 0

@@ -21,20 +21,30 @@ def demo(
 ) -> None:
     """Train a log-target model and its debiased twin on a simulated order log, and compare their totals.
 
+    Each gets the diagnosis that `transun diagnose` makes of anybody's predictions: biased.html, debiased.html.
+
     Example: transun demo --orders 50000 --out demo-report
     """
     from transun.data import OrderLog
-    from transun.lab.demo import run_demo
+    from transun.diagnosis import diagnose
+    from transun.lab.demo import held_out_orders, run_demo
     from transun.lab.store import write
     from transun.report.chart import calibration_chart, save
     from transun.report.demo import decile_rows, demo_json, demo_page, demo_table, verdict
+    from transun.report.diagnosis import diagnosis_page
 
     if not as_json:
         typer.echo(f"A log of {orders:,} orders whose true mean is known; the last fifth is held out.")
-    outcomes = run_demo(OrderLog(orders, seed=seed), seed=seed, progress=progress)
+    log = OrderLog(orders, seed=seed)
+    outcomes = run_demo(log, seed=seed, progress=progress)
     chart = calibration_chart({name: decile_rows(outcome.deciles) for name, outcome in outcomes.items()}, "order value")
     for name in ("calibration.svg", "calibration.png"):
         save(chart, out / name)
+    values, prices = (column.numpy() for column in held_out_orders(log))
+    for file, (name, outcome) in zip(("biased.html", "debiased.html"), outcomes.items(), strict=True):
+        about = f"{name}, held-out orders"
+        found = diagnose(values, outcome.pred.numpy(), {"price": prices}, name=about, progress=False)
+        (out / file).write_text(diagnosis_page(found), encoding="utf-8")
     write(out / "demo.json", demo_json(outcomes))
     (out / "demo.md").write_text(demo_page(outcomes, "calibration.svg"), encoding="utf-8")
     if as_json:
@@ -42,4 +52,5 @@ def demo(
         return
     print_table(*demo_table(outcomes))
     typer.echo(verdict(outcomes))
-    typer.echo(f"Written to {out}/: demo.md, demo.json, calibration.png, calibration.svg")
+    typer.echo(f"Open {out}/biased.html and {out}/debiased.html for what `transun diagnose` says of each.")
+    typer.echo(f"Written to {out}/ too: demo.md, demo.json, calibration.png, calibration.svg")

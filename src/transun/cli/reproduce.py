@@ -1,4 +1,4 @@
-"""`transun reproduce`: one command per table of the paper."""
+"""`transun reproduce` and `transun leaderboard`."""
 
 import json
 from pathlib import Path
@@ -10,108 +10,95 @@ from transun.cli.app import app
 from transun.cli.options import Json, Out, Progress
 from transun.cli.output import print_table
 
-reproduce = typer.Typer(
-    help="Regenerate the tables of the TranSUN paper, our numbers beside its own.", no_args_is_help=True
-)
-app.add_typer(reproduce, name="reproduce")
-
 REPORTS = Path("reports")
 
-Quick = Annotated[bool, typer.Option("--quick", help="A tenth of the draws and fewer seeds.")]
+Quick = Annotated[bool, typer.Option("--quick", help="Few rows, seeds and draws: to see that everything works.")]
+Jobs = Annotated[int, typer.Option("--jobs", min=1, help="Processes of one thread each.")]
+Own = Annotated[
+    list[str],
+    typer.Option("--own", metavar="NAME=FOLDER", help="A data set you have: cikm16=FOLDER or dtmart=FOLDER."),
+]
 
 
-@reproduce.command()
-def synthetic(out: Out = REPORTS, quick: Quick = False, as_json: Json = False, progress: Progress = None) -> None:
-    """T-MSE against TranSUN on eight distributions, by the paper's protocol: about two minutes on two cores.
-
-    Finished cells are kept in OUT/runs, so that an interrupted reproduction goes on where it stopped.
-
-    Example: transun reproduce synthetic --quick --out reports
-    """
-    _reproduce("synthetic", out, quick, as_json, progress)
-
-
-@reproduce.command()
-def methods(out: Out = REPORTS, quick: Quick = False, as_json: Json = False, progress: Progress = None) -> None:
-    """MAE, WLR, ZILN, MDME, TPM, CREAD, OptDist and LogSUN on the eight distributions, beside their closed forms.
-
-    Example: transun reproduce methods --quick --out reports
-    """
-    _reproduce("methods", out, quick, as_json, progress)
-
-
-@reproduce.command()
-def bins(out: Out = REPORTS, quick: Quick = False, as_json: Json = False, progress: Progress = None) -> None:
-    """TPM with 4, 32 and 256 bins on the eight distributions: its bias shrinks with the bins.
-
-    Example: transun reproduce bins --quick --out reports
-    """
-    _reproduce("bins", out, quick, as_json, progress)
-
-
-@reproduce.command()
-def instances(out: Out = REPORTS, quick: Quick = False, as_json: Json = False, progress: Progress = None) -> None:
-    """GTS of four point losses and three slopes on the eight distributions: all of them unbiased.
-
-    Example: transun reproduce instances --quick --out reports
-    """
-    _reproduce("instances", out, quick, as_json, progress)
-
-
-@reproduce.command()
-def real(
+@app.command()
+def reproduce(
+    names: Annotated[list[str] | None, typer.Argument(help="What to make, or `all`. Without it: a list.")] = None,
     out: Out = REPORTS,
-    quick: Annotated[bool, typer.Option("--quick", help="The first 5,000 rows of each data set.")] = False,
+    quick: Quick = False,
+    jobs: Jobs = 2,
+    own: Own = [],  # noqa: B006 - typer copies it
     as_json: Json = False,
     progress: Progress = None,
 ) -> None:
-    """MSE, LogMSE, Gamma and LogSUN on the six public data sets, one recipe for all: some minutes on two cores.
+    """Regenerate the tables and figures of the TranSUN paper, our numbers beside its own, and our own tables.
 
-    The Parquet files are looked for in the folder TRANSUN_DATA, else in ../shared/data.
+    Finished runs are kept in OUT/runs: what was interrupted goes on where it stopped, and tables share runs. The
+    public data sets are looked for in the folder TRANSUN_DATA, else in ../shared/data. `all --quick` takes some
+    minutes on two cores, `all` some hours.
 
-    Example: transun reproduce real --quick --out reports
+    Example: transun reproduce synthetic --quick --out reports
     """
-    import torch
+    from transun.report.reproductions import REPRODUCTIONS, Desk, prepare, put_down
 
-    from transun import __version__
-    from transun.lab.real import QUICK_ROWS, RECIPE, real_table
-    from transun.lab.store import Store, write
-    from transun.report.real import real_page, real_rows
-    from transun.spec import dumps
+    if not names:
+        print_table(["name", "what"], [[name, made.title] for name, made in REPRODUCTIONS.items()])
+        return
+    chosen = list(REPRODUCTIONS) if names == ["all"] else names
+    for name in chosen:
+        _require_known(name, list(REPRODUCTIONS))
+    desk = Desk(out, quick, jobs, progress, dict(_folder(given) for given in own))
+    if len(chosen) > 1:
+        prepare(chosen, desk)
+    reports = {}
+    for name in chosen:
+        reports[name] = put_down(name, REPRODUCTIONS[name], desk)
+        answers = REPRODUCTIONS[name].answers(reports[name])
+        if answers and not as_json:
+            print_table(["claim", "holds", "evidence"], [[text, holds.strip("*"), why] for text, holds, why in answers])
+        if not as_json:
+            typer.echo(f"Written to {out}/: {name}.md, {name}.json")
+    if as_json:
+        typer.echo(json.dumps(reports[chosen[0]] if len(chosen) == 1 else reports))
 
-    entries = real_table(Store(out / "runs"), QUICK_ROWS if quick else None, show=progress)
-    command = "transun reproduce real" + (" --quick" if quick else "")
-    report = {
-        "command": command,
-        "version": __version__,
-        "torch": torch.__version__,
-        "recipe": dumps(RECIPE),
-        "entries": entries,
-    }
-    write(out / "real.json", report)
-    (out / "real.md").write_text(real_page(report), encoding="utf-8")
+
+@app.command()
+def leaderboard(
+    only: Annotated[list[str], typer.Option("--only", help="This method; may be repeated.")] = [],  # noqa: B006
+    data: Annotated[list[str], typer.Option("--data", help="This data set; may be repeated.")] = [],  # noqa: B006
+    out: Out = REPORTS,
+    quick: Quick = False,
+    jobs: Jobs = 2,
+    as_json: Json = False,
+) -> None:
+    """Rank methods on public data by one protocol: frozen splits, five seeds, the best marked by a test.
+
+    The whole of it is `transun reproduce leaderboard`; this makes one row, or some, into a page of their own.
+
+    Example: transun leaderboard --only LogSUN --only MSE --data online_retail --quick --out rows
+    """
+    from transun.report.leaderboard import names, wins_table
+    from transun.report.reproductions import Desk, Leaderboard, put_down
+
+    name = "leaderboard" if not (only or data) else "rows"
+    report = put_down(name, Leaderboard(tuple(only), tuple(data)), Desk(out, quick, jobs))
     if as_json:
         typer.echo(json.dumps(report))
         return
-    # A terminal is narrow: the standard errors are in the files.
-    rows = [[cell.split(" ± ")[0] for cell in row] for row in real_rows(report)]
-    print_table(["data", "method", "signed TRE", "TRE", "MRE", "NRMSE", "NMAE", "XAUC", "s"], rows)
-    typer.echo(f"Written to {out}/: real.md, real.json")
+    typer.echo(wins_table(report))
+    typer.echo(f"{len(names(report))} methods; written to {out}/: {name}.md, {name}.json")
 
 
-def _reproduce(name: str, out: Path, quick: bool, as_json: bool, progress: bool | None) -> None:
-    from transun.lab.reproduce import REPRODUCTIONS
-    from transun.lab.store import Store, write
-    from transun.report.synthetic import synthetic_page
+def _require_known(name: str, known: list[str]) -> None:
+    from difflib import get_close_matches
 
-    chosen = REPRODUCTIONS[name]
-    command = f"transun reproduce {name}" + (" --quick" if quick else "")
-    report = chosen.run(chosen.quick if quick else chosen.full, Store(out / "runs"), command, progress)
-    write(out / f"{name}.json", report)
-    (out / f"{name}.md").write_text(synthetic_page(report), encoding="utf-8")
-    if as_json:
-        typer.echo(json.dumps(report))
-        return
-    answers = [[claim["text"], "yes" if claim["holds"] else "NO", claim["evidence"]] for claim in report["claims"]]
-    print_table(["claim", "holds", "evidence"], answers)
-    typer.echo(f"Written to {out}/: {name}.md, {name}.json")
+    if name not in known:
+        near = get_close_matches(name, known, n=1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise ValueError(f"there is nothing called {name!r} to reproduce: {hint}There are all, {', '.join(known)}")
+
+
+def _folder(given: str) -> tuple[str, Path]:
+    name, _, folder = given.partition("=")
+    if name not in ("cikm16", "dtmart") or not folder:
+        raise ValueError(f"--own is cikm16=FOLDER or dtmart=FOLDER, got {given!r}")
+    return name, Path(folder)

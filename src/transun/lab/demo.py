@@ -1,7 +1,8 @@
 """The main job in one minute: a log-trained model and its debiased twin on an order log whose truth is known."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import cast
 
 import torch
 
@@ -31,13 +32,14 @@ class Outcome:
     distance: float
     deciles: BinTable
     seconds: float
+    pred: torch.Tensor = field(repr=False)
 
 
 def run_demo(
     log: OrderLog = OrderLog(), *, seed: int = 0, epochs: int = 2, progress: bool | None = None
 ) -> dict[str, Outcome]:
     """Train LogMSE and LogSUN on the first 80 % of the log and judge them on the rest."""
-    held_out = int(0.8 * len(log))
+    held_out = _trained(log)
     train, test, truth = log.dataset(stop=held_out), log.dataset(held_out), log.truth(held_out)
     heads: dict[str, Head] = {"LogMSE": LogMSE(), "LogSUN": LogSUN(shared=1)}
     return {
@@ -46,9 +48,20 @@ def run_demo(
     }
 
 
+def held_out_orders(log: OrderLog) -> tuple[torch.Tensor, torch.Tensor]:
+    """Values and prices of the orders that no model is trained on."""
+    rows = log.dataset(_trained(log))
+    return rows.y, cast(Mapping[str, torch.Tensor], rows.x)["log_price"].exp()
+
+
 def backbone(log: OrderLog) -> EmbeddingMLP:
     """The paper's Embedding + MLP over the columns of the log; the history shares the table of the items."""
     return EmbeddingMLP(log.sizes, {"history": "item"} if log.history else {}, ("log_price",), dropout=0.1)
+
+
+def _trained(log: OrderLog) -> int:
+    """How many of the orders, the first ones, are trained on."""
+    return int(0.8 * len(log))
 
 
 def _judge(
@@ -73,4 +86,5 @@ def _judge(
         NRMSE(pred, truth),
         bin_by_prediction(pred, test.y),
         history.seconds,
+        pred,
     )

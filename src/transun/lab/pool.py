@@ -59,7 +59,7 @@ def carry_out(studies: Iterable[Study], store: Store, cached: Path, jobs: int = 
             ready = [*ready[1:], *board.ready()]
             ready.sort(key=lambda job: -job.cost)
         return
-    with _processes(jobs) as pool:
+    with processes(jobs) as pool:
         _drain(pool, board, ready, jobs, cached, store)
 
 
@@ -88,7 +88,8 @@ def _result(future: Future[list[str]], job: "_Job") -> list[str]:
         raise
 
 
-def _processes(jobs: int) -> ProcessPoolExecutor:
+def processes(jobs: int) -> ProcessPoolExecutor:
+    """Processes of one thread each."""
     # Read by the libraries when a child imports them: sixteen processes of sixteen threads would only wait.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     return ProcessPoolExecutor(jobs, get_context("spawn"), initializer=torch.set_num_threads, initargs=(1,))
