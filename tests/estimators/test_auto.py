@@ -217,6 +217,17 @@ class TestRegressor:
         assert "Poisson" in model.choice_.skipped
         assert np.isfinite(model.predict([[7.0]])).all()
 
+    def test_regressors_need_not_be_hashable(self):
+        """CatBoost's are not."""
+
+        class Unhashable(Ridge):
+            def __eq__(self, other):
+                return self is other
+
+            __hash__ = None
+
+        assert UnbiasedRegressor(Unhashable(), random_state=0).fit(self.data.X, self.data.y).weights_.sum() == 1.0
+
     @pytest.mark.parametrize("cv", [2, ShuffleSplit(5)])
     def test_folds_must_be_a_partition_of_three_or_more(self, cv):
         with pytest.raises(ValueError, match="at least 3 folds that hold out every row exactly once"):

@@ -105,10 +105,11 @@ class UnbiasedRegressor(Wrapping):
         folds = _partition(splits(self.cv, X, target, self.random_state), len(target))
         trial = Trial(self._fittings(weight, fit_params)["regressor"], X, target, weight, folds, self.n_jobs)
         judged, skipped = self._try(trial)
-        predictions = np.column_stack(list(judged.values()))
+        predictions = np.column_stack([pred for _, pred in judged])
         weights = _weights(predictions, target, weight)
-        self.choice_ = Choice.of(judged, skipped, weights, target, weight)
-        chosen = [(candidate, share) for candidate, share in zip(judged, weights, strict=True) if share > 0.0]
+        names = [candidate.name for candidate, _ in judged]
+        self.choice_ = Choice.of(names, predictions, skipped, weights, target, weight)
+        chosen = [(candidate, share) for (candidate, _), share in zip(judged, weights, strict=True) if share > 0.0]
         self.weights_ = np.array([share for _, share in chosen])
         self.estimators_ = [replace(trial.fitting, regressor=each.build(trial))(X, target) for each, _ in chosen]
         self.balanced_ = None
@@ -128,9 +129,9 @@ class UnbiasedRegressor(Wrapping):
             pred = self.balanced_(pred, segments(X, self.balance))
         return np.asarray(pred * self.unit_)
 
-    def _try(self, trial: Trial) -> tuple[dict[Candidate, Array], dict[str, str]]:
+    def _try(self, trial: Trial) -> tuple[list[tuple[Candidate, Array]], dict[str, str]]:
         """Out-of-fold predictions of the candidates that could be afforded and fitted, and why others were not."""
-        judged: dict[Candidate, Array] = {}
+        judged: list[tuple[Candidate, Array]] = []
         skipped: dict[str, str] = {}
         plan = list(candidates(trial.fitting.regressor, trial.y, self._transforms(trial.y), self.powers))
         spent = 0.0
@@ -144,8 +145,9 @@ class UnbiasedRegressor(Wrapping):
                 spent += cost
                 try:
                     candidate = planned.settle(trial)
-                    if candidate not in judged:
-                        judged[candidate] = candidate.judge(trial)
+                    # What the rows show may be what another candidate has already.
+                    if candidate.name not in (other.name for other, _ in judged):
+                        judged.append((candidate, candidate.judge(trial)))
                 except Exception as error:  # libraries raise their own kinds when a fold's targets do not suit a loss
                     if not judged:
                         raise

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from transun.estimators.candidates import Candidate
 from transun.estimators.mixing import judge
 
 Array = NDArray[np.float64]
@@ -44,28 +43,28 @@ class Choice:
     @classmethod
     def of(
         cls,
-        judged: Mapping[Candidate, Array],
+        names: Sequence[str],
+        predictions: Array,
         skipped: Mapping[str, str],
         weights: Array,
         y: Array,
         weight: Array | None,
     ) -> "Choice":
-        """From the out-of-fold predictions."""
-        predictions = np.column_stack(list(judged.values()))
+        """From the out-of-fold predictions (n, candidates)."""
         verdicts = judge((predictions - y[:, None]) ** 2, weight)
         share = np.full(len(y), 1.0 / len(y)) if weight is None else weight / weight.sum()
         mean, best = float(share @ y), min(verdict.error for verdict in verdicts) or 1.0
         return cls(
             [
                 Row(
-                    candidate.name,
+                    name,
                     verdict.error**0.5 / abs(mean) if mean else verdict.error**0.5,
                     verdict.worse_by / best,
                     verdict.standard_error / best,
                     float(share @ pred) / mean if mean else float("nan"),
                     float(counts),
                 )
-                for candidate, verdict, counts, pred in zip(judged, verdicts, weights, predictions.T, strict=True)
+                for name, verdict, counts, pred in zip(names, verdicts, weights, predictions.T, strict=True)
             ],
             dict(skipped),
         )
