@@ -38,14 +38,27 @@ def methods_block() -> str:
     return table(["claim", "holds", "evidence"], rows)
 
 
-def real_block() -> str:
-    """Signed TRE and NRMSE of each method on each data set."""
-    entries = _read("real")["entries"]
-    methods = list(dict.fromkeys(entry["method"] for entry in entries))
+def boosters_block() -> str:
+    """Signed TRE and NRMSE of ways to use one booster, per data set."""
+    entries = _read("boosters")["entries"]
     names = list(dict.fromkeys(entry["dataset"] for entry in entries))
+    shown = ["log target", "smearing", "MSE", "Poisson", "Tweedie", "GTS, p = 1", "UnbiasedRegressor"]
     found = {(entry["dataset"], entry["method"]): _bias_and_error(entry) for entry in entries}
-    rows = [[name, *[found[name, method] for method in methods]] for name in names]
-    return table(["signed TRE, NRMSE", *methods], rows)
+    return table(["signed TRE, NRMSE", *shown], [[name, *[found[name, method] for method in shown]] for name in names])
+
+
+def leaderboard_block() -> str:
+    """Signed TRE and NRMSE of some methods of the leaderboard, and on how many data sets noise leaves them first."""
+    report = _read("leaderboard")
+    shown = ["MSE", "LogMSE", "LogMSE + smearing", "Poisson", "Gamma", "ZILN", "TPM", "OptDist", "LogSUN", "AutoSUN"]
+    names = [found["dataset"] for found in report["tables"]]
+    entries = {(found["dataset"], entry["method"]): entry for found in report["tables"] for entry in found["entries"]}
+    rows = []
+    for method in shown:
+        own = [entries[name, method] for name in names]
+        first = sum("NRMSE" in (*entry.get("best", ()), *entry.get("near", ())) for entry in own)
+        rows.append([method, *[_bias_and_error(entry) if "metrics" in entry else "" for entry in own], str(first)])
+    return table(["signed TRE, NRMSE", *names, "first by NRMSE, or within noise"], rows)
 
 
 def _bias_and_error(entry: dict[str, Any]) -> str:
@@ -62,7 +75,9 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "demo": demo_block,
     "synthetic": lambda: claims_block("synthetic"),
     "methods": methods_block,
-    "real": real_block,
+    "levels": lambda: claims_block("levels"),
+    "boosters": boosters_block,
+    "leaderboard": leaderboard_block,
 }
 PAGES = [ROOT / "README.md"]
 
