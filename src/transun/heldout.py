@@ -147,6 +147,8 @@ def train_watched(
 def slopes(model: Model, data: Dataset) -> Tensor | None:
     """How far the bias branch's label moves per unit of target, κ(u) (n,), for heads that have such a branch.
 
+    None where there is no such branch, or where its label is no multiple of the target and so has no slope.
+
     >>> data = Dataset({"a": [0.0, 1.0]}, [2.0, 2.0])
     >>> model = Model(Constant(), LogSUN()).prepare(data.targets())
     >>> [round(value, 4) for value in slopes(model, data).tolist()]  # 1 / (2 + 1)
@@ -155,10 +157,13 @@ def slopes(model: Model, data: Dataset) -> Tensor | None:
     found = []
     for batch in data.batches(BATCH):
         raw = model.raw(batch.x)
-        one, zero = (model.head.scores(raw, torch.full_like(batch.y, value)) for value in (1.0, 0.0))
+        zero, one, two = (model.head.scores(raw, torch.full_like(batch.y, value)) for value in (0.0, 1.0, 2.0))
         if "bias" not in one:
             return None
-        found.append(one["bias"][1] - zero["bias"][1])
+        slope = one["bias"][1] - zero["bias"][1]
+        if not torch.allclose(two["bias"][1] - one["bias"][1], slope, rtol=1e-3):
+            return None
+        found.append(slope)
     return torch.cat(found)
 
 

@@ -1,8 +1,5 @@
 """`transun diagnose`."""
 
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,11 +8,10 @@ import typer
 from transun.cli.app import app
 from transun.cli.options import Json, Progress
 from transun.cli.output import print_table
+from transun.cli.sources import data_name, readable, write_texts
 
 if TYPE_CHECKING:
     from transun.diagnosis import Diagnosis
-
-STDIN = Path("-")
 
 
 @app.command()
@@ -45,38 +41,20 @@ def diagnose(
     """
     from transun.diagnosis import diagnose_table
 
-    with _readable(data) as source:
-        name = "standard input" if data == STDIN else data.name or str(data)
-        found = diagnose_table(source, target, pred, by or (), weight, name=name, progress=progress)
+    with readable(data) as source:
+        found = diagnose_table(source, target, pred, by or (), weight, name=data_name(data), progress=progress)
     _write(found, out)
     _show(found, out, as_json)
     if fail_if_biased and found.verdict.kind != "fine":
         raise typer.Exit(1)
 
 
-@contextmanager
-def _readable(data: Path) -> Iterator[Path]:
-    if data != STDIN:
-        yield data
-        return
-    from transun.data.columns import spooled
-
-    if sys.stdin.isatty():
-        raise ValueError("standard input is the keyboard: pipe CSV or Parquet into the command, or name a file")
-    with spooled(sys.stdin.buffer) as path:
-        yield path
-
-
 def _write(found: "Diagnosis", out: Path) -> None:
-    from transun.files import replacing
     from transun.report.diagnosis import diagnosis_json, diagnosis_markdown, diagnosis_page
 
     makers = {"html": diagnosis_page, "md": diagnosis_markdown, "json": diagnosis_json}
     # All texts first: a mistake in one leaves the old files of all three.
-    texts = {ending: make(found) for ending, make in makers.items()}
-    for ending, text in texts.items():
-        with replacing(out / f"diagnosis.{ending}") as draft:
-            draft.write_text(text, encoding="utf-8")
+    write_texts(out, {f"diagnosis.{ending}": make(found) for ending, make in makers.items()})
 
 
 def _show(found: "Diagnosis", out: Path, as_json: bool) -> None:

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from transun.data import Dataset
 from transun.debiasing import calibrate
-from transun.evaluation import BATCH, predict
+from transun.evaluation import predict
+from transun.heldout import slopes
 from transun.history import History
 from transun.lab.frozen import Frozen
 from transun.lab.measures import Predictions, assess
@@ -81,7 +81,7 @@ def _report(run: Run, data: Frozen, model: Model, history: History | FloatingPoi
     train, valid, test = (predict(model, part) for part in (data.train, data.valid, data.test))
     if not all(bool(part.isfinite().all()) for part in (train, valid, test)):
         return {"failed": "a prediction is not finite"}
-    found = assess(Predictions(train, valid, test, _slope(model, data.test)), data)
+    found = assess(Predictions(train, valid, test, slopes(model, data.test)), data)
     parameters = sum(parameter.numel() for parameter in model.parameters())
     taken = history.checks[-1].step
     report = {
@@ -101,19 +101,6 @@ def _report(run: Run, data: Frozen, model: Model, history: History | FloatingPoi
     }
     plain: dict[str, Any] = rounded(report)
     return plain
-
-
-@torch.no_grad()
-def _slope(model: Model, data: Dataset) -> Tensor | None:
-    """How far the bias branch's label moves per unit of target, κ(u), for heads that have such a branch."""
-    found = []
-    for batch in data.batches(BATCH):
-        raw = model.raw(batch.x)
-        one, zero = (model.head.scores(raw, torch.full_like(batch.y, value)) for value in (1.0, 0.0))
-        if "bias" not in one:
-            return None
-        found.append(one["bias"][1] - zero["bias"][1])
-    return torch.cat(found)
 
 
 def _thinned(points: Sequence[Any], most: int) -> Sequence[Any]:
