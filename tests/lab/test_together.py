@@ -63,7 +63,7 @@ TRAININGS = [
 ]
 
 
-@pytest.mark.parametrize("training", TRAININGS, ids=lambda training: type(training.optimiser).__name__ + str(training.looks) + str(training.epochs))
+@pytest.mark.parametrize("training", TRAININGS, ids=["decayed", "tail", "adagrad"])
 def test_every_part_of_training(frozen, training):
     assert_alike(frozen, *both(frozen, LogSUN(), training))
 
