@@ -43,7 +43,7 @@ def boosters_block() -> str:
     entries = _read("boosters")["entries"]
     names = list(dict.fromkeys(entry["dataset"] for entry in entries))
     shown = ["log target", "smearing", "MSE", "Poisson", "Tweedie", "GTS, p = 1", "UnbiasedRegressor"]
-    found = {(entry["dataset"], entry["method"]): _bias_and_error(entry) for entry in entries}
+    found = {(entry["dataset"], entry["method"]): _bias_and_error(entry) for entry in entries if "metrics" in entry}
     return table(["signed TRE, NRMSE", *shown], [[name, *[found[name, method] for method in shown]] for name in names])
 
 

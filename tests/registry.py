@@ -54,7 +54,8 @@ def leaf_heads() -> list[Head]:
     """Every exported head that wraps no other, and PointHead under every transform and loss."""
     leaves = [leaf for leaf in _constructible(heads, Head, {Head}) if not isinstance(leaf, Wrapper)]
     named = [getattr(heads, name) for name in heads.__all__ if inspect.isfunction(getattr(heads, name))]
-    leaves += [head for build in named if not isinstance(head := build(), Wrapper)]
+    # A function may build a head of heads, which is no leaf.
+    leaves += [head for build in named if not isinstance(head := build(), (Wrapper, heads.Blend))]
     leaves += [heads.PointHead(transform) for transform in TRANSFORMS]
     leaves += [heads.PointHead(Log1p(), loss) for loss in LOSSES]
     return leaves
@@ -78,6 +79,9 @@ def all_heads() -> list[Head]:
         Ranked(some, on=("bias",), strength=0.5),
         Ranked(heads.MSE()),
         heads.Blend(heads.MSE(), heads.Poisson()),
+        heads.OffsetSUN(),
+        heads.AutoSUN(),
+        GTS(heads.AutoSUN(shared=1)),
         heads.Blend(heads.Poisson(), some, share=0.3, shared=0),
         Fused(some, 2.0),
         Fused(Scaled(some), 2.0),

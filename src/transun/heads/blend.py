@@ -51,7 +51,9 @@ class Blend(Head):
         return first + self.share * (second - first)
 
     def base(self, raw: Raw) -> Tensor:
-        return self.second.base(self._parts(raw)[1])
+        one, two = self._parts(raw)
+        first = self.first.base(one)
+        return first + self.share * (self.second.base(two) - first)
 
     def scores(self, raw: Raw, y: Tensor) -> Scores:
         one, two = self._parts(raw)
