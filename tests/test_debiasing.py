@@ -10,9 +10,9 @@ from transun.averaging import EMA
 from transun.backbones import Constant, Custom, EmbeddingMLP
 from transun.corrections import BinnedSmearing, NormalTheory, SecondOrder, Smearing, SmoothIsotonic
 from transun.data import Dataset, OrderLog
-from transun.debiasing import calibrate, debias
+from transun.debiasing import balance, calibrate, debias
 from transun.evaluation import evaluate, measure, predict
-from transun.heads import LogMSE, Scaled
+from transun.heads import MSE, LogMSE, Scaled
 from transun.losses import absolute, squared
 from transun.metrics import PGR, XAUC
 from transun.model import Model
@@ -290,3 +290,40 @@ class TestDebias:
         with pytest.raises(ValueError, match=r"one cost per row, \(B,\); for 3 rows this one returned \(\)"):
             debias(nn.Linear(3, 1), nn.functional.mse_loss, backbone=Constant())
         debias(nn.Linear(3, 1), nn.MSELoss(reduction="none"), backbone=Constant())
+
+
+class TestBalance:
+    """One factor from rows that are not for testing."""
+
+    def draw(self, n, seed, level=3.0):
+        generator = torch.Generator().manual_seed(seed)
+        return Dataset({"a": torch.zeros(n)}, level * torch.randn(n, generator=generator).exp())
+
+    def model(self):
+        return Model(Constant(), LogMSE()).prepare(torch.tensor([1.0, 7.0]))
+
+    def test_many_validation_rows_decide_alone(self):
+        # 20,000 log-normal rows tell their total within 1.31/√20000 = 0.9 %.
+        train, valid = self.draw(20_000, 0, level=1.0), self.draw(20_000, 1)
+        balanced = balance(self.model(), train, valid)
+        assert evaluate(balanced, valid)["PGR"] == pytest.approx(1.0, abs=1e-5)
+
+    def test_few_are_joined_by_the_training_rows(self):
+        train, valid = self.draw(2_000, 0), self.draw(100, 1)
+        balanced = balance(self.model(), train, valid)
+        total = float(train.y.sum() + valid.y.sum())
+        assert float(predict(balanced, train).sum() + predict(balanced, valid).sum()) == pytest.approx(total, rel=1e-5)
+
+    def test_without_validation_rows(self):
+        train = self.draw(50, 0)
+        assert evaluate(balance(self.model(), train), train)["PGR"] == pytest.approx(1.0, abs=1e-5)
+
+    def test_signed_heads_are_shifted(self):
+        """A factor would turn the order round where the total is negative."""
+        data = Dataset({"a": torch.zeros(4)}, torch.tensor([-5.0, 1.0, 1.0, 1.0]))
+        model = Model(Constant(), MSE()).prepare(torch.tensor([2.0, 2.0]))
+        assert predict(balance(model, data), data).tolist() == pytest.approx([-0.5] * 4)
+
+    def test_weights_count(self):
+        data = Dataset({"a": torch.zeros(2)}, torch.tensor([1.0, 9.0]), torch.tensor([3.0, 1.0]))
+        assert predict(balance(self.model(), data), data).tolist() == pytest.approx([3.0, 3.0])

@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from transun.averaging import EMA
 from transun.data import Dataset, by_row, read_table
+from transun.debiasing import balance
 from transun.evaluation import BATCH, measure
 from transun.files import replacing
 from transun.history import Step
 from transun.metrics import NRMSE, PGR
 from transun.model import Model
-from transun.optimisers import Adam
-from transun.tabular import TableModel
+from transun.optimisers import Adam, linear
+from transun.tabular import TableModel, steady_batch
 from transun.training import fit
 
 if TYPE_CHECKING:
@@ -31,22 +33,24 @@ class Settings:
 
     Args:
         epochs: passes over the rows at most.
-        batch_size: rows a step.
+        batch_size: rows a step; None is a 32nd of the rows, yet from 16 to 512, so that small tables get steps enough.
         rate: learning rate of Adam.
         seed: of both splits, the first weights and the order of rows.
         valid_share: share of the training rows that early stopping watches; 0 trains to the last epoch.
         test_share: share of all rows that nothing sees before the end; the certificate is of them.
         patience: epochs without a better validation error before training stops.
+        balanced: whether a last factor makes the total right; see `balance`.
 
     """
 
     epochs: int = 20
-    batch_size: int = 512
+    batch_size: int | None = None
     rate: float = 1e-3
     seed: int = 0
     valid_share: float = 0.1
     test_share: float = 0.2
     patience: int = 3
+    balanced: bool = False
 
     def __post_init__(self) -> None:
         if not 0.0 < self.rate < math.inf:
@@ -62,7 +66,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Look:
-    """Metrics of the validation rows after `step` steps."""
+    """Metrics of the validation rows after `step` steps, by the weights of that step; those kept are averaged."""
 
     step: int
     values: dict[str, float]
@@ -114,20 +118,23 @@ def train_watched(
     >>> untrained = TableModel(features, Model(embedding_mlp(features), LogSUN()), "gmv")
     >>> training = train_watched(untrained, table, Settings(epochs=2))
     >>> [look.step for look in training.looks], training.rows + training.valid_rows
-    ([1, 2], 100)
+    ([6, 12], 100)
 
     """
     data = untrained.dataset(source)
     rows, valid = data, None
     if settings.valid_share:
         rows, valid = data.split(1.0 - settings.valid_share, settings.seed)
-    watch = _Watch(untrained.model, valid, math.ceil(len(rows) / settings.batch_size), settings.epochs, journal)
+    batch_size = settings.batch_size or steady_batch(len(rows))
+    watch = _Watch(untrained.model, valid, math.ceil(len(rows) / batch_size), settings.epochs, journal)
     history = fit(
         untrained.model,
         rows,
         optimiser=Adam(settings.rate),
         epochs=settings.epochs,
-        batch_size=settings.batch_size,
+        batch_size=batch_size,
+        decay=linear,
+        averaging=EMA(0.99),
         valid=valid,
         patience=None if valid is None else settings.patience,
         # A run that goes on has the base's weights in its journal; taking them over again is overwritten by it.
@@ -139,7 +146,8 @@ def train_watched(
     )
     watch.close()
     parameters = sum(parameter.numel() for parameter in untrained.model.parameters())
-    trained = replace(untrained, history=history)
+    model = balance(untrained.model, rows, valid) if settings.balanced else untrained.model
+    trained = replace(untrained, model=model, history=history)
     return Training(trained, tuple(watch.looks), len(rows), 0 if valid is None else len(valid), parameters)
 
 

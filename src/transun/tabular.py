@@ -68,6 +68,15 @@ class Recipe:
         )
 
 
+def steady_batch(rows: int) -> int:
+    """Rows a step for a table of so many: 32 steps an epoch, yet batches of at least 16 rows and at most 512.
+
+    >>> steady_batch(100), steady_batch(6_400), steady_batch(1_000_000)
+    (16, 200, 512)
+    """
+    return min(max(rows // 32, 16), 512)
+
+
 def embedding_mlp(
     features: Features,
     *,

@@ -40,7 +40,7 @@ def debias(
     ] = None,
     by: By = None,
     epochs: Epochs = 20,
-    batch_size: BatchSize = 512,
+    batch_size: BatchSize = None,
     rate: Rate = 1e-3,
     seed: Seed = 0,
     valid_share: ValidShare = 0.1,
@@ -73,7 +73,7 @@ def debias(
         ]
         if wrong:
             raise ValueError(f"{wrong[0]} is for tables: the model knows its columns already; leave it out")
-        settings = Settings(epochs, batch_size, rate, seed, valid_share, test_share, patience)
+        settings = Settings(epochs, batch_size, rate, seed, valid_share, test_share, patience, balanced=True)
         _model(source, data, settings, by or [], out or Path("debiased"), resume, as_json, progress)
         return
     if data is not None:

@@ -42,12 +42,16 @@ def fit(
     ] = None,
     by: By = None,
     epochs: Epochs = 20,
-    batch_size: BatchSize = 512,
+    batch_size: BatchSize = None,
     rate: Rate = 1e-3,
     seed: Seed = 0,
     valid_share: ValidShare = 0.1,
     test_share: TestShare = 0.2,
     patience: Patience = 3,
+    balanced: Annotated[
+        bool | None,
+        typer.Option("--balance/--no-balance", help="A last factor for the total; by default if no --head is given."),
+    ] = None,
     out: Folder = Path("model"),
     resume: Resume = False,
     as_json: Json = False,
@@ -71,7 +75,9 @@ def fit(
     from transun.report.model import as_json as dump
     from transun.tabular import TableModel, embedding_mlp
 
-    settings = Settings(epochs, batch_size, rate, seed, valid_share, test_share, patience)
+    # Who names a method wants to see what it does; who does not wants totals.
+    balanced = head is None if balanced is None else balanced
+    settings = Settings(epochs, batch_size, rate, seed, valid_share, test_share, patience, balanced)
     if head is not None:
         parse_head(head)
     with readable(data) as source:

@@ -38,7 +38,10 @@ Require = Annotated[
     typer.Option("--require", help='Condition on metrics, such as "abs(stre) <= 0.02"; exit with 1 where it breaks.'),
 ]
 Epochs = Annotated[int, typer.Option("--epochs", min=1, help="Passes over the rows, at most.")]
-BatchSize = Annotated[int, typer.Option("--batch-size", min=1, help="Rows a step.")]
+BatchSize = Annotated[
+    int | None,
+    typer.Option("--batch-size", min=1, help="Rows a step; by default a 32nd of the rows, from 16 to 512."),
+]
 Rate = Annotated[float, typer.Option("--rate", help="Learning rate.")]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of the splits, the first weights and the order of rows.")]
 ValidShare = Annotated[float, typer.Option("--valid-share", help="Share of training rows that early stopping watches.")]

@@ -16,6 +16,7 @@ from torch import Tensor
 from transun.averaging import EMA, Averaging
 from transun.backbones import Backbone
 from transun.data import Dataset, Features
+from transun.debiasing import balance
 from transun.estimators.fitting import pairs
 from transun.estimators.network_params import ValueParameters
 from transun.estimators.network_rows import (
@@ -33,7 +34,7 @@ from transun.history import History
 from transun.metrics import RMSE
 from transun.model import Model
 from transun.optimisers import Adam, Optimiser, constant, linear
-from transun.tabular import Recipe, TableModel, embedding_mlp
+from transun.tabular import Recipe, TableModel, embedding_mlp, steady_batch
 from transun.training import fit
 
 __all__ = ["NetworkRegressor"]
@@ -42,8 +43,6 @@ Array = NDArray[np.float64]
 
 # What None stands for. Values, never changed: an estimator that is told otherwise builds its own.
 _DEFAULTS = {"head": LogSUN(), "backbone": embedding_mlp, "optimiser": Adam(), "averaging": EMA(0.99)}
-# Steps an epoch that a small table gets, and the rows below and above which a batch is no good for that.
-_STEPS, _SMALLEST, _LARGEST = 32, 16, 512
 
 
 def _has_law(estimator: "NetworkRegressor") -> bool:
@@ -85,6 +84,8 @@ class NetworkRegressor(RegressorMixin, ValueParameters):  # type: ignore[misc]
         validation_fraction: share of rows that only decide when to stop and which epoch's weights to keep, by squared
             error. 0 trains on all rows for all epochs; see below.
         patience: epochs without improvement there before training stops; None never stops, but still keeps the best.
+        balanced: whether a last factor makes the total of the rows seen right; see `transun.balance`. None does so
+            where no head is named: who names one wants to see what it does. `partial_fit` applies none.
         random_state: of the initial weights, the order of rows and the rows held out. None differs in every fit.
         progress: show a progress bar; None shows it on a terminal.
 
@@ -108,6 +109,9 @@ class NetworkRegressor(RegressorMixin, ValueParameters):  # type: ignore[misc]
 
     """
 
+    model_: TableModel
+    n_iter_: int
+
     def __init__(
         self,
         head: Head | None = None,
@@ -122,6 +126,7 @@ class NetworkRegressor(RegressorMixin, ValueParameters):  # type: ignore[misc]
         clip: float | None = None,
         validation_fraction: float = 0.1,
         patience: int | None = 3,
+        balanced: bool | None = None,
         random_state: Any = None,
         progress: bool | None = False,
     ) -> None:
@@ -136,6 +141,7 @@ class NetworkRegressor(RegressorMixin, ValueParameters):  # type: ignore[misc]
         self.clip = clip
         self.validation_fraction = validation_fraction
         self.patience = patience
+        self.balanced = balanced
         self.random_state = random_state
         self.progress = progress
 
@@ -162,7 +168,7 @@ class NetworkRegressor(RegressorMixin, ValueParameters):  # type: ignore[misc]
         elif kept := min(round(self.validation_fraction * len(rows.table)), len(rows.table) - 1):
             order = np.random.default_rng(seed).permutation(len(rows.table))
             held, rows = rows.take(order[:kept]), rows.take(order[kept:])
-        return self._begin(rows, held, seed, self.epochs, self.decay)
+        return self._begin(rows, held, seed, self.epochs, self.decay)._balance(rows, held)
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """One epoch more, on these rows alone; ids that are new get vectors of their own.
@@ -283,12 +289,19 @@ class NetworkRegressor(RegressorMixin, ValueParameters):  # type: ignore[misc]
         )
         return self._keep(TableModel(features, model, rows.target, rows.weight, history), history.rows // len(data))
 
+    def _balance(self, rows: Labelled, held: Labelled | None) -> Self:
+        if self.head is None if self.balanced is None else self.balanced:
+            valid = None if held is None else held.encoded(self.features_)
+            balanced = balance(self.model_.model, rows.encoded(self.features_), valid)
+            self.model_ = replace(self.model_, model=balanced)
+        return self
+
     def _keep(self, model: TableModel, epochs: int) -> Self:
         self.model_, self.n_iter_ = model, epochs
         return self
 
     def _batch_size(self, rows: int) -> int:
-        return self.batch_size or min(max(rows // _STEPS, _SMALLEST), _LARGEST)
+        return self.batch_size or steady_batch(rows)
 
     def _seed(self) -> int:
         return int(self._random.randint(2**31 - 1))
