@@ -5,7 +5,7 @@ from typing import Any
 from transun.heads import LogSUN
 from transun.lab.paper.efficiency import SHARING, costs, efficiency_claims
 from transun.lab.paper.judge import Answer, TestRows, answers, every, less, near
-from transun.lab.paper.table import FIVE, OTHERS, Found, Keys, PaperTable, Row, fixed
+from transun.lab.paper.table import COSTLY, FIVE, Found, Keys, PaperTable, Row, fixed
 from transun.lab.store import Store, rounded
 
 _TEST = TestRows()
@@ -52,5 +52,5 @@ TABLE = SharingTable(
     claims,
     recipe=fixed,
     against={("LogSUN", label): ("LogSUN", _NONE) for label in SHARING if label != _NONE},
-    skipped=OTHERS,
+    skipped=COSTLY,
 )
