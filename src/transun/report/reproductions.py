@@ -199,6 +199,8 @@ class Leaderboard:
         if self.only and not networks:
             board = Board(board.protocol, (), board.datasets, board.rows)
         report = desk.made_by(name) | run_board(board, desk.store, desk.cache, desk.jobs, trees)
+        # The command that also makes single rows.
+        report["command"] = "transun leaderboard" + (" --quick" if desk.quick else "")
         if not desk.quick and not self.only:
             report["sgd"] = run_board(BY_SGD.only((), self.data), desk.store, desk.cache, desk.jobs)
         return report
