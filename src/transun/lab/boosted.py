@@ -2,8 +2,9 @@
 
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import as_completed
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -158,10 +159,19 @@ def _held_out(data: Matrix, build: Build) -> NDArray[np.float64]:
 def predict_fold(data: Matrix, build: Build, number: int) -> NDArray[np.float64]:
     """Predictions of the rows of one fold by a model of the others."""
     held = folds(len(data.y)) == number
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", AmplificationWarning)
+    with quiet():
         model = build(lambda **given: base(data.ids, **given)).fit(data.X[~held], data.y[~held])
         return np.asarray(model.predict(data.X[held]))
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Without what a reader of a table cannot act on."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AmplificationWarning)
+        # scikit-learn 1.9 wants a splitter where earlier versions take a seed.
+        warnings.filterwarnings("ignore", "`TargetEncoder", FutureWarning)
+        yield
 
 
 def base(ids: Sequence[int], **given: Any) -> Any:

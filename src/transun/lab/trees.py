@@ -10,7 +10,7 @@ from torch import Tensor
 
 from transun.data import Dataset
 from transun.estimators import UnbiasedRegressor
-from transun.lab.boosted import base
+from transun.lab.boosted import base, quiet
 from transun.lab.frozen import Frozen
 from transun.lab.measures import Predictions
 from transun.lab.methods import Foreign
@@ -24,7 +24,9 @@ _MEMBERS = 3
 def _row(name: str, build: Callable[[Callable[..., Any]], Any]) -> Foreign:
     def predict(data: Frozen, seed: int) -> Predictions:
         names, ids = _columns(data)
-        model = build(lambda **given: base(ids, **given)).fit(_matrix(data.train, names), data.train.y.double().numpy())
+        with quiet():
+            model = build(lambda **given: base(ids, **given))
+            model.fit(_matrix(data.train, names), data.train.y.double().numpy())
         said = [torch.from_numpy(model.predict(_matrix(part, names))) for part in (data.train, data.valid, data.test)]
         return Predictions(*said)
 
