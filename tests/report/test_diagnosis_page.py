@@ -2,13 +2,13 @@
 
 import json
 import re
-from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from browser import Browser, find_browser
+from pages import Collector
 from transun.diagnosis import diagnose
 from transun.report.diagnosis import diagnosis_json, diagnosis_markdown, diagnosis_page
 
@@ -32,20 +32,6 @@ def found():
     y = typical * np.exp(sigma * rng.normal(size=rows))
     by = {COLUMN: label.tolist(), "age": rng.normal(40.0, 10.0, rows)}
     return diagnose(y, typical, by=by, name="orders<b>.csv")
-
-
-class Collector(HTMLParser):
-    """Tags with their attributes, the text of the page, and the text of each table's cells."""
-
-    def __init__(self):
-        super().__init__()
-        self.tags, self.words = [], []
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_data(self, data):
-        self.words.append(data)
 
 
 @pytest.fixture(scope="module")

@@ -2,12 +2,12 @@
 
 import json
 import re
-from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 
 from browser import Browser, find_browser
+from pages import Collector
 from transun import Bag, Features, Id, LogSUN, Model, Split, TableModel, embedding_mlp
 from transun.diagnosis.judging import judge_held_out
 from transun.heldout import Settings, hold_out, train_watched
@@ -71,18 +71,6 @@ def comparison(report):
         {"a<b>": None, "second": 1.5},
         paired_differences(names, y),
     )
-
-
-class Collector(HTMLParser):
-    def __init__(self):
-        super().__init__()
-        self.tags, self.words = [], []
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_data(self, data):
-        self.words.append(data)
 
 
 @pytest.fixture(params=["model", "comparison"])
