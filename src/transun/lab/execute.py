@@ -18,7 +18,6 @@ from transun.lab.stacked import can_stack
 from transun.lab.store import rounded
 from transun.lab.together import fit_together
 from transun.model import Model
-from transun.training import fit
 
 
 def execute(runs: Sequence[Run], data: Frozen) -> list[dict[str, Any]]:
@@ -50,22 +49,8 @@ def fit_in_turn(
     """What `fit_together` does, for any network: one model after the other."""
     results: list[History | FloatingPointError] = []
     for model in models:
-        per_epoch = math.ceil(len(train) / training.batch_size)
         try:
-            history = fit(
-                model,
-                train,
-                optimiser=training.optimiser,
-                epochs=training.epochs,
-                batch_size=training.batch_size,
-                decay=training.decay,
-                averaging=training.averaging,
-                valid=valid,
-                check_every=math.ceil(per_epoch / training.looks),
-                patience=training.patience,
-                seed=model.seed,
-                progress=False,
-            )
+            history = training.fit(model, train, valid)
         except (FloatingPointError, ValueError) as error:  # a loss or a validation prediction that is not finite
             results.append(FloatingPointError(str(error)))
         else:

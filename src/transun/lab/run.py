@@ -1,6 +1,7 @@
 """A run: one method trained once on one data set, a pure function of its text."""
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -8,10 +9,14 @@ from typing import Any
 from transun.averaging import EMA, Averaging
 from transun.backbones import Backbone, EmbeddingMLP
 from transun.corrections import Correction
+from transun.data import Dataset
 from transun.heads import Head
+from transun.history import History, Step
 from transun.lab.frozen import Frozen
+from transun.model import Model
 from transun.optimisers import Adam, Optimiser, constant
 from transun.spec import dumps, loads
+from transun.training import fit
 
 
 @dataclass(frozen=True)
@@ -42,6 +47,27 @@ class Training:
         for name in ("epochs", "batch_size", "looks"):
             if getattr(self, name) < 1:
                 raise ValueError(f"Training needs {name} >= 1, got {getattr(self, name)}")
+
+    def fit(
+        self, model: Model, rows: Dataset, valid: Dataset | None = None, on_step: Callable[[Step], None] | None = None
+    ) -> History:
+        """Train a model so, with its own seed; without validation rows to the last epoch."""
+        watched = valid is not None
+        return fit(
+            model,
+            rows,
+            optimiser=self.optimiser,
+            epochs=self.epochs,
+            batch_size=self.batch_size,
+            decay=self.decay,
+            averaging=self.averaging,
+            valid=valid,
+            check_every=math.ceil(math.ceil(len(rows) / self.batch_size) / self.looks) if watched else None,
+            patience=self.patience if watched else None,
+            seed=model.seed,
+            on_step=on_step,
+            progress=False,
+        )
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,6 @@ from transun.metrics import MRE, NMAE, NRMSE, STRE, TRE, XAUC, Metric
 from transun.model import Model
 from transun.optimisers import AdagradDecay
 from transun.spec import dumps, loads
-from transun.training import fit
 
 _METRICS: tuple[Metric, ...] = (TRE, STRE, MRE, NRMSE, NMAE, XAUC)
 _COLUMNS = ("STRE", *FIVE)
@@ -48,16 +47,7 @@ def compute(arguments: Mapping[str, Any], cache: Path) -> dict[str, Any]:
     backbone = DIN(log.sizes, numeric=("log_price",), history={"history": "item"}, hidden=arguments["hidden"])
     model = Model(backbone, loads(arguments["head"]), arguments["seed"])
     try:
-        history = fit(
-            model,
-            train,
-            optimiser=training.optimiser,
-            epochs=training.epochs,
-            batch_size=training.batch_size,
-            averaging=training.averaging,
-            seed=arguments["seed"],
-            progress=False,
-        )
+        history = training.fit(model, train)
     except (FloatingPointError, ValueError) as error:
         return {"failed": str(error)}
     pred, truth = predict(model, test), log.truth(end)

@@ -21,7 +21,6 @@ from transun.metrics import MRE, PGR, TRE, Metric
 from transun.model import Model
 from transun.optimisers import Adam
 from transun.spec import dumps, loads
-from transun.training import fit
 
 _METRICS: tuple[Metric, ...] = (PGR, TRE, MRE)
 # Looks at the sample during training, and its rows.
@@ -48,17 +47,7 @@ def compute(arguments: Mapping[str, Any], cache: Path) -> dict[str, Any]:
     model = Model(MLP().build(data), loads(arguments["head"]), arguments["seed"])
     watch = _Watch(model, _sample(data.train), -(-len(data.train) // training.batch_size) * training.epochs)
     try:
-        fit(
-            model,
-            data.train,
-            optimiser=training.optimiser,
-            epochs=training.epochs,
-            batch_size=training.batch_size,
-            averaging=training.averaging,
-            seed=arguments["seed"],
-            on_step=watch,
-            progress=False,
-        )
+        training.fit(model, data.train, on_step=watch)
     except FloatingPointError as error:
         return {"failed": str(error)}
     return {"rows": len(data.train), "batch_size": training.batch_size, "looks": watch.looks}
