@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from transun.estimators.mixing import judge
+from transun.estimators.mixing import judge, shares
 
 Array = NDArray[np.float64]
 
@@ -52,7 +52,7 @@ class Choice:
     ) -> "Choice":
         """From the out-of-fold predictions (n, candidates)."""
         verdicts = judge((predictions - y[:, None]) ** 2, weight)
-        share = np.full(len(y), 1.0 / len(y)) if weight is None else weight / weight.sum()
+        share = shares(len(y), weight)
         mean, best = float(share @ y), min(verdict.error for verdict in verdicts) or 1.0
         return cls(
             [

@@ -21,13 +21,22 @@ class Judgement:
     standard_error: float
 
 
+def shares(rows: int, weight: Array | None) -> Array:
+    """What each row counts, adding up to one; the same for all where there are no weights.
+
+    >>> shares(2, None).tolist(), shares(2, np.array([3.0, 1.0])).tolist()
+    ([0.5, 0.5], [0.75, 0.25])
+    """
+    return np.full(rows, 1.0 / rows) if weight is None else np.asarray(weight / weight.sum())
+
+
 def judge(errors: Array, weight: Array | None = None) -> list[Judgement]:
     """The squared errors (n, candidates) of each candidate against those of the best, row by row.
 
     >>> judge(np.array([[1.0, 4.0], [1.0, 2.0]]))[1]
     Judgement(error=3.0, worse_by=2.0, standard_error=1.0)
     """
-    share = np.full(len(errors), 1.0 / len(errors)) if weight is None else weight / weight.sum()
+    share = shares(len(errors), weight)
     means = share @ errors
     gaps = errors - errors[:, [int(means.argmin())]]
     worse = share @ gaps

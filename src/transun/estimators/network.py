@@ -81,7 +81,7 @@ class NetworkRegressor(RegressorMixin, ValueParameters):  # type: ignore[misc]
         averaging: of the weights along training; None is `EMA(0.99)`, and `EMA(0.0)` keeps those of the last step.
         clip: largest norm of the gradient; None does not clip.
         validation_fraction: share of rows that only decide when to stop and which epoch's weights to keep, by squared
-            error. 0 trains on all rows for all epochs; see below.
+            error. 0 trains on all rows for all epochs; see above.
         patience: epochs without improvement there before training stops; None never stops, but still keeps the best.
         balanced: whether a last factor makes the total of the rows seen right; see `transun.balance`. None does so
             where no head is named: who names one wants to see what it does. `partial_fit` applies none.
