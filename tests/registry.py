@@ -81,6 +81,7 @@ def all_heads() -> list[Head]:
         heads.Blend(heads.MSE(), heads.Poisson()),
         heads.OffsetSUN(),
         heads.AutoSUN(),
+        heads.Ordered(some),
         GTS(heads.AutoSUN(shared=1)),
         heads.Blend(heads.Poisson(), some, share=0.3, shared=0),
         Fused(some, 2.0),

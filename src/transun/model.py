@@ -2,13 +2,14 @@
 
 import copy
 import warnings
+from dataclasses import replace
 from typing import Any, Self, cast
 
 import torch
 from torch import Tensor, nn
 
 from transun.backbones import Backbone, Inputs
-from transun.heads import Branch, Head, Raw
+from transun.heads import ALL, Branch, Head, Raw
 
 __all__ = ["Model", "Network"]
 
@@ -16,8 +17,8 @@ __all__ = ["Model", "Network"]
 class Network(nn.Module):
     """One stack of stages per branch, each ending in a linear output; shared stages exist and run once.
 
-    Branch i continues from the first branch's activation after `shared` stages. The first branch has the same names
-    and shapes whatever follows it, so the weights of a model without a bias branch fit one with it.
+    Branch i continues from another branch's activation after `shared` stages, mostly the first one's. The first branch
+    has the same names and shapes whatever follows it, so the weights of a model without a bias branch fit one with it.
 
     >>> network = Network(EmbeddingMLP(numeric=("a",), hidden=(8,)), (Branch(), Branch(width=3, shared=2)))
     >>> [tuple(raw.shape) for raw in network({"a": torch.zeros(5)})]
@@ -27,35 +28,29 @@ class Network(nn.Module):
     def __init__(self, backbone: Backbone, branches: tuple[Branch, ...]) -> None:
         super().__init__()
         builders = backbone.stages()
-        for index, branch in enumerate(branches):
-            if not 0 <= branch.shared <= len(builders):
-                raise ValueError(
-                    f"branch {index} asks to share {branch.shared} stages, but {type(backbone).__name__} has "
-                    f"{len(builders)}: use shared=0..{len(builders)}"
-                )
-        if branches[0].shared:
-            raise ValueError(
-                f"the first branch has nobody to share with; set its shared to 0, not {branches[0].shared}"
-            )
-        self.shared = tuple(branch.shared for branch in branches)
+        self.routes = tuple(_route(index, branch, backbone) for index, branch in enumerate(branches))
+        self.shared = tuple(route.shared for route in self.routes)
         self.stacks, self.outputs = nn.ModuleList(), nn.ModuleList()
-        for branch in branches:  # whole branches in turn, so that the first draws the same weights under every head
-            self.stacks.append(nn.Sequential(*(build() for build in builders[branch.shared :])))
-            self.outputs.append(_output(backbone.out_features, branch.width))
+        for route in self.routes:  # whole branches in turn, so that the first draws the same weights under every head
+            self.stacks.append(nn.Sequential(*(build() for build in builders[route.shared :])))
+            self.outputs.append(_output(backbone.out_features, route.width))
         stages = [stage for stack, _ in self._parts() for stage in stack]
         if len({id(stage) for stage in stages}) < len(stages):
             raise ValueError("a backbone's builder returned the same module twice; each call must build a fresh one")
 
     def forward(self, batch: Inputs) -> Raw:
         """One (B, width) tensor per branch."""
-        (trunk, output), *others = self._parts()
-        activations: list[Inputs] = [batch]
-        for stage in trunk:
-            activations.append(stage(activations[-1]))
-        raw = [output(activations[-1])]
-        raw += [
-            output(stack(activations[shared])) for (stack, output), shared in zip(others, self.shared[1:], strict=True)
-        ]
+        # What every branch has seen: the batch and the activation after each of its stages, shared ones included.
+        seen: list[list[Inputs]] = []
+        raw: list[Tensor] = []
+        for (stack, output), route in zip(self._parts(), self.routes, strict=True):
+            own = seen[route.of][: route.shared + 1] if seen else [batch]
+            value = own[-1] if route.pulls else _read_only(own[-1])
+            for stage in stack:
+                value = stage(value)
+                own.append(value)
+            seen.append(own)
+            raw.append(output(value))
         return tuple(raw)
 
     @torch.no_grad()
@@ -133,6 +128,27 @@ class Model(nn.Module):
             if name not in own or own[name].shape != value.shape:
                 raise ValueError(f"the base does not fit: its {name!r} is missing here or has another shape")
         self.network.load_state_dict(state, strict=False)
+
+
+def _route(index: int, branch: Branch, backbone: Backbone) -> Branch:
+    """The branch with `ALL` as a number, after a check that this network can have it."""
+    count = len(backbone.stages())
+    shared = count if branch.shared == ALL else branch.shared
+    if not 0 <= shared <= count:
+        raise ValueError(
+            f"branch {index} asks to share {shared} stages, but {type(backbone).__name__} has {count}: "
+            f"use shared=0..{count}"
+        )
+    if index == 0 and shared:
+        raise ValueError(f"the first branch has nobody to share with; set its shared to 0, not {shared}")
+    if shared and not 0 <= branch.of < index:
+        raise ValueError(f"branch {index} can share with an earlier branch only, not with branch {branch.of}")
+    return replace(branch, shared=shared)
+
+
+def _read_only(value: Inputs) -> Inputs:
+    # Columns of a batch have no gradient to keep back.
+    return value.detach() if isinstance(value, Tensor) else value
 
 
 def _output(in_features: int, width: int) -> nn.Linear:

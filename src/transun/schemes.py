@@ -5,7 +5,9 @@ back (`decode`) and what an error of z costs (`cost`). A `Slope` is the family t
 and ŷ = z / κ(u), so E[z] = E[y]·κ whatever u is.
 """
 
+import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 from torch import Tensor
 
@@ -35,6 +37,8 @@ class Scheme:
     Law: `decode(encode(y, u, transform), u, transform) == y`. Both sides get the same u, so any clamp inside them is
     applied twice or not at all (errata E3 of the paper's listing, where it was applied once).
     """
+
+    least: ClassVar[float] = -math.inf  # the smallest target it can encode
 
     def encode(self, y: Tensor, u: Tensor, transform: Transform) -> Tensor:
         """The target of the branch, (B,)."""
@@ -101,7 +105,7 @@ class PowerVariance(Slope):
 
     def kappa(self, u: Tensor, transform: Transform) -> Tensor:
         """(|T⁻¹(u)| + eps)^(-power/2)."""
-        return (transform.inverse(u).abs() + self.eps) ** (-0.5 * self.power)
+        return _size(u, transform, self.eps) ** (-0.5 * self.power)
 
 
 @dataclass(frozen=True)
@@ -125,7 +129,16 @@ class ReciprocalTarget(Slope):
 
     def kappa(self, u: Tensor, transform: Transform) -> Tensor:
         """1 / (|T⁻¹(u)| + eps)."""
-        return (transform.inverse(u).abs() + self.eps).reciprocal()
+        return _size(u, transform, self.eps).reciprocal()
+
+    # One division or product instead of a reciprocal and one: small batches pay for every operation.
+    def encode(self, y: Tensor, u: Tensor, transform: Transform) -> Tensor:
+        """The target over |T⁻¹(u)| + eps."""
+        return y / _size(u, transform, self.eps)
+
+    def decode(self, z: Tensor, u: Tensor, transform: Transform) -> Tensor:
+        """(|T⁻¹(u)| + eps)·z."""
+        return z * _size(u, transform, self.eps)
 
 
 @dataclass(frozen=True)
@@ -191,17 +204,19 @@ class PoissonOffset(Scheme):
 
     eps: float = 1.0
 
+    least: ClassVar[float] = 0.0
+
     def __post_init__(self) -> None:
         _require_eps(self, self.eps)
 
     def encode(self, y: Tensor, u: Tensor, transform: Transform) -> Tensor:
         """The z of the factor y / (|T⁻¹(u)| + eps); a target of zero has the smallest factor there is."""
-        s = (y / self._offset(u, transform)).log() / _REACH
+        s = (y / _size(u, transform, self.eps)).log() / _REACH
         return _REACH * s.clamp(-1.0 + 1e-6, 1.0 - 1e-6).atanh()
 
     def decode(self, z: Tensor, u: Tensor, transform: Transform) -> Tensor:
         """(|T⁻¹(u)| + eps)·eˢ."""
-        return self._offset(u, transform) * _bent(z).exp()
+        return _size(u, transform, self.eps) * _bent(z).exp()
 
     def cost(self, z: Tensor, y: Tensor, u: Tensor, transform: Transform) -> Tensor:
         """ŷ - y·s: half the deviance, less what z does not change."""
@@ -209,12 +224,9 @@ class PoissonOffset(Scheme):
 
     def start(self, y: Tensor, u: Tensor, transform: Transform) -> Tensor:
         """The z whose factor makes the total right."""
-        factor = y.double().mean() / self._offset(u, transform).double().mean()
+        factor = y.double().mean() / _size(u, transform, self.eps).double().mean()
         s = factor.log() / _REACH
         return (_REACH * s.clamp(-1.0 + 1e-6, 1.0 - 1e-6).atanh()).to(y.dtype)
-
-    def _offset(self, u: Tensor, transform: Transform) -> Tensor:
-        return transform.inverse(u).abs() + self.eps
 
 
 @dataclass(frozen=True)
@@ -259,16 +271,23 @@ class InverseRatio(Scheme):
 
     def encode(self, y: Tensor, u: Tensor, transform: Transform) -> Tensor:
         """(|T⁻¹(u)| + eps) / (y + eps)."""
-        return (transform.inverse(u).abs() + self.eps) / (y + self.eps)
+        return _size(u, transform, self.eps) / (y + self.eps)
 
     def decode(self, z: Tensor, u: Tensor, transform: Transform) -> Tensor:
         """(|T⁻¹(u)| + eps) / z - eps, with z kept away from zero, where the ratio would explode."""
-        return (transform.inverse(u).abs() + self.eps) / z.clamp(min=1e-6) - self.eps
+        return _size(u, transform, self.eps) / z.clamp(min=1e-6) - self.eps
 
 
 def _bent(z: Tensor) -> Tensor:
     """A logarithm that stays within ±30, the same in cost and prediction."""
     return _REACH * (z / _REACH).tanh()
+
+
+def _size(u: Tensor, transform: Transform, eps: float) -> Tensor:
+    """|T⁻¹(u)| + eps."""
+    value = transform.inverse(u)
+    # Most targets have no sign to lose.
+    return (value if transform.bounds[0] >= 0.0 else value.abs()) + eps
 
 
 def _within(u: Tensor, transform: Transform) -> Tensor:

@@ -30,6 +30,17 @@ class TestBlend:
         head = Blend(MSE(), GTS(LogMSE(), shared=2), shared=1)
         assert [branch.shared for branch in head.branches] == [0, 1, 2]
 
+    def test_kept_apart_the_second_shares_within_itself(self):
+        """Its bias branch reads the embedding of its own point, not that of the first head."""
+        head = Blend(MSE(), GTS(LogMSE(), shared=1), shared=0)
+        assert [(branch.shared, branch.of) for branch in head.branches] == [(0, 0), (0, 0), (1, 1)]
+        model = Model(EmbeddingMLP({"item": 4}, hidden=(8,)), head).prepare(Y)
+        torch.nn.init.ones_(model.network.outputs[2].weight)
+        model.network({"item": torch.tensor([1])})[2].sum().backward()
+        tables = [stack[0].tables["item"].weight.grad for stack in model.network.stacks[:2]]
+        assert tables[0] is None
+        assert tables[1].abs().sum() > 0.0
+
     def test_base_of_plain_heads_is_the_prediction(self):
         head, raw = Blend(MSE(), Poisson(scale=2.0)), (torch.tensor([[8.0]]), torch.tensor([[0.0]]))
         assert head.base(raw).item() == head(raw).item()

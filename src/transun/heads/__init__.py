@@ -10,10 +10,11 @@ from transun.heads.density import LinearAxis, LogAxis
 from transun.heads.deviance import Gamma, Poisson, Tweedie
 from transun.heads.flow import SplineFlow
 from transun.heads.gts import GTS, LogSUN, SqrtSUN, TranSUN
-from transun.heads.head import Branch, Head, Raw, Scores, Wrapper
+from transun.heads.head import ALL, Branch, Head, Raw, Scores, Wrapper
 from transun.heads.mdme import MDME, ExpectedBucket, MostLikelyBucket
 from transun.heads.mixture import GaussianMixture, LogNormalMixture
 from transun.heads.optdist import Gate, HardGate, OptDist, SoftGate
+from transun.heads.ordered import Ordered
 from transun.heads.point import MAE, MSE, LogMAE, LogMSE, PointHead
 from transun.heads.probabilistic import ProbabilisticGTS
 from transun.heads.quantiles import QuantileMean
@@ -24,6 +25,7 @@ from transun.heads.wrappers import Fused, Ranked, Scaled
 from transun.heads.ziln import ZILN, LogNormal
 
 __all__ = [
+    "ALL",
     "CLTM",
     "CREAD",
     "CTM",
@@ -64,6 +66,7 @@ __all__ = [
     "MostLikelyBucket",
     "OffsetSUN",
     "OptDist",
+    "Ordered",
     "PointHead",
     "Poisson",
     "PriorWLR",

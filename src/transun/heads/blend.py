@@ -5,7 +5,7 @@ from typing import Self
 
 from torch import Tensor
 
-from transun.heads.head import Head, Raw, Scores
+from transun.heads.head import Branch, Head, Raw, Scores
 from transun.transforms import Identity
 
 
@@ -20,8 +20,9 @@ class Blend(Head):
         first: a head; its first branch lends its stages.
         second: a head.
         share: of the second in the prediction.
-        shared: leading stages that the branches of the second head share with the first branch, at least. 1 shares the
-            embedding: two losses then teach one table, which is cheap and often better than one; 0 keeps them apart.
+        shared: leading stages that the second head shares with the first branch, at least. 1 shares the embedding: two
+            losses then teach one table, which is cheap and often better than one; 0 keeps the two heads apart, each
+            with what its own branches share.
 
     >>> head = Blend(Poisson(scale=2.0), Poisson(scale=6.0))
     >>> head((torch.zeros(1, 1), torch.zeros(1, 1))).item()  # ½·2 + ½·6
@@ -34,8 +35,7 @@ class Blend(Head):
         if not 0.0 < share < 1.0:
             raise ValueError(f"Blend needs 0 < share < 1, got {share}")
         self.first, self.second, self.share, self.shared = first, second, share, shared
-        joined = (replace(branch, shared=max(branch.shared, shared)) for branch in second.branches)
-        self.branches = (*first.branches, *joined)
+        self.branches = (*first.branches, *(_joined(branch, len(first.branches), shared) for branch in second.branches))
         bounds = (first.transform, second.transform)
         self.transform = Identity(lower=min(t.lower for t in bounds), upper=max(t.upper for t in bounds))
 
@@ -69,3 +69,9 @@ class Blend(Head):
     def _parts(self, raw: Raw) -> tuple[Raw, Raw]:
         count = len(self.first.branches)
         return raw[:count], raw[count:]
+
+
+def _joined(branch: Branch, before: int, shared: int) -> Branch:
+    """A branch of the second head, `before` branches later: it shares with its own head's branch as it did."""
+    of = branch.of + before if branch.shared else 0
+    return replace(branch, shared=max(branch.shared, shared), of=of)

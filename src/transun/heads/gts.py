@@ -1,5 +1,7 @@
 """Generalized TranSUN: any head plus one branch that learns its bias under stop-gradient."""
 
+from typing import Self
+
 from torch import Tensor
 
 from transun.heads.head import Branch, Head, Raw, Scores, Wrapper
@@ -34,8 +36,8 @@ class GTS(Wrapper):
         super().__init__(inner)
         self.scheme, self.shared = scheme, shared
         self.branches = (*inner.branches, Branch(shared=shared))
-        # z / κ is already in units of the target; what remains is the credible range of the inner head.
-        self.transform = Identity(lower=inner.transform.lower, upper=inner.transform.upper)
+        # z / κ is already in units of the target; what remains is what the inner head and the scheme believe in.
+        self.transform = Identity(lower=max(inner.transform.lower, scheme.least), upper=inner.transform.upper)
 
     def loss(self, raw: Raw, y: Tensor) -> dict[str, Tensor]:
         *host, z = raw
@@ -55,6 +57,11 @@ class GTS(Wrapper):
         u = self.inner.point(tuple(host)).detach()
         inner = {f"inner.{name}": pair for name, pair in self.inner.scores(tuple(host), y).items()}
         return inner | {"bias": (z.squeeze(-1), self.scheme.encode(y, u, self.inner.transform))}
+
+    def prepare(self, y: Tensor) -> Self:
+        prepared = super().prepare(y)
+        self.transform.check(y)
+        return prepared
 
     def start(self, y: Tensor) -> Raw:
         host = self.inner.start(y)

@@ -16,19 +16,28 @@ Scores = dict[str, tuple[Tensor, Tensor]]
 """Named pairs of a score (B,) and the label (B,) that it should be ordered like."""
 
 
+# More stages than a network has: a branch that shares so many is one linear layer on the last activation.
+ALL = 1_000_000
+
+
 @dataclass(frozen=True)
 class Branch:
     """A group of raw outputs that a network computes with one stack of layers.
 
     Args:
         width: raw outputs in this branch.
-        shared: leading stages reused from the first branch. More sharing costs less and couples the branches:
-            their losses then pull on the same weights.
+        shared: leading stages reused from an earlier branch; `ALL` leaves the branch nothing but its output layer. More
+            sharing costs less and couples the branches: their losses then pull on the same weights.
+        of: which branch's stages they are, by its place among the head's branches.
+        pulls: whether its loss trains the shared stages too. If not it only reads them, and the branch they belong
+            to is trained as if this one were not there.
 
     """
 
     width: int = 1
     shared: int = 0
+    of: int = 0
+    pulls: bool = True
 
 
 class Head(nn.Module):

@@ -34,11 +34,11 @@ class Stacked(nn.Module):
     def __init__(self, models: Sequence[Model]) -> None:
         super().__init__()
         networks: list[Network] = [model.network for model in models]
-        self.shared = networks[0].shared
+        self.routes = networks[0].routes
         self.stacks, self.outputs = nn.ModuleList(), nn.ModuleList()
-        for branch, shared in enumerate(self.shared):
+        for branch, route in enumerate(self.routes):
             stages = [list(cast(Any, network.stacks[branch])) for network in networks]
-            layers: list[nn.Module] = [] if shared else [_Table([own[0] for own in stages])]
+            layers: list[nn.Module] = [] if route.shared else [_Table([own[0] for own in stages])]
             layers += [
                 _Dense([own[place] for own in stages], relu=True) for place in range(len(layers), len(stages[0]))
             ]
@@ -47,14 +47,15 @@ class Stacked(nn.Module):
 
     def forward(self, batch: Lanes) -> Raw:
         """One (S, B, width) tensor per branch."""
-        trunk: list[Any] = [batch]
+        seen: list[list[Any]] = []
         raw: list[Tensor] = []
-        for stack, output, shared in zip(cast(Any, self.stacks), cast(Any, self.outputs), self.shared, strict=True):
-            value = trunk[shared]
+        for stack, output, route in zip(cast(Any, self.stacks), cast(Any, self.outputs), self.routes, strict=True):
+            own = seen[route.of][: route.shared + 1] if seen else [batch]
+            value = own[-1] if route.pulls else own[-1].detach()
             for stage in stack:
                 value = stage(value)
-                if not raw:
-                    trunk.append(value)
+                own.append(value)
+            seen.append(own)
             raw.append(output(value))
         return tuple(raw)
 
