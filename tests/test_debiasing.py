@@ -302,17 +302,26 @@ class TestBalance:
     def model(self):
         return Model(Constant(), LogMSE()).prepare(torch.tensor([1.0, 7.0]))
 
-    def test_many_validation_rows_decide_alone(self):
-        # 20,000 log-normal rows tell their total within 1.31/√20000 = 0.9 %.
-        train, valid = self.draw(20_000, 0, level=1.0), self.draw(20_000, 1)
-        balanced = balance(self.model(), train, valid)
-        assert evaluate(balanced, valid)["PGR"] == pytest.approx(1.0, abs=1e-5)
+    def test_both_count_by_the_inverse_of_their_squared_error(self):
+        train, valid = self.draw(2_000, 0), self.draw(300, 1, level=5.0)
+        model = self.model()
+        said = float(predict(model, train)[0])
+        ratios = [float(part.y.mean()) / said for part in (train, valid)]
+        precision = [len(part) / float(((part.y - said) ** 2).mean()) for part in (train, valid)]
+        expected = sum(r * p for r, p in zip(ratios, precision, strict=True)) / sum(precision)
+        balanced = balance(model, train, valid)
+        assert float(predict(balanced, valid)[0]) == pytest.approx(expected * said, rel=1e-5)
 
-    def test_few_are_joined_by_the_training_rows(self):
+    def test_one_huge_validation_row_does_not_decide(self):
         train, valid = self.draw(2_000, 0), self.draw(100, 1)
+        valid.y[7] = 1e6  # by rows alone the factor would be 160
         balanced = balance(self.model(), train, valid)
-        total = float(train.y.sum() + valid.y.sum())
-        assert float(predict(balanced, train).sum() + predict(balanced, valid).sum()) == pytest.approx(total, rel=1e-5)
+        assert evaluate(balanced, train)["PGR"] == pytest.approx(1.0, abs=0.01)
+
+    def test_rows_without_error_count_alike(self):
+        train, valid = Dataset({"a": [0.0]}, [3.0]), Dataset({"a": [0.0]}, [5.0])
+        model = Model(Constant(), MSE()).prepare(torch.tensor([3.0, 3.0]))
+        assert float(predict(balance(model, train, valid), train)[0]) == pytest.approx(4.0)
 
     def test_without_validation_rows(self):
         train = self.draw(50, 0)

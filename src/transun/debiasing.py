@@ -1,7 +1,8 @@
 """Debiasing what is already trained: a correction on held-out rows, or a bias branch beside a user's own module."""
 
 import copy
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -10,10 +11,10 @@ from torch import Tensor, nn
 
 from transun.backbones import Backbone, Inputs
 from transun.corrections import Correction, TotalRatio, TotalShift
-from transun.evaluation import BATCH, Rows, Source, measure
+from transun.data import Batch
+from transun.evaluation import BATCH, Rows, Source
 from transun.heads import GTS, Corrected, PointHead, Raw
 from transun.losses import PointLoss
-from transun.metrics import PGR
 from transun.model import Model, Network
 from transun.schemes import ReciprocalTarget, Scheme
 from transun.transforms import Identity, Transform
@@ -50,26 +51,27 @@ def calibrate(model: Model, data: Source, correction: Correction, *, batch_size:
     for rows in data.batches(batch_size):
         raws.append(corrected.raw(rows.x))
         targets.append(rows.y)
-        weights.append(torch.ones_like(rows.y) if rows.weight is None else rows.weight)
+        weights.append(_weights(rows))
     raw = tuple(torch.cat(outputs) for outputs in zip(*raws, strict=True))
     corrected.head = Corrected(corrected.head, correction).calibrate(raw, torch.cat(targets), torch.cat(weights))
     return corrected.train(model.training)
 
 
-def balance(model: Model, trained: Source, valid: Source | None = None, tolerance: float = 0.02) -> Model:
+def balance(model: Model, trained: Source, valid: Source | None = None) -> Model:
     """A copy of a trained model times the factor that makes a total right: Σy / Σŷ over rows that are not for testing.
 
-    Early stopping keeps the weights of least squared error, wherever the total happens to be in that step; one factor
-    mends it and changes no order. A head for targets of both signs gets a shift instead. Validation rows are fair,
-    since nothing was fitted to them, and few, so that their own total is known but roughly. Training rows are many and
-    flatter a model that has memorised ids. So the validation rows decide where they tell the total within the
-    tolerance, and all rows together where they do not.
+    Early stopping keeps the weights of least squared error, wherever the total happens to be in that step. Adam adds a
+    bias of its own: it divides by the size of recent gradients, which is large just when a large target has come, so on
+    heavy tails totals come out low. One factor mends both and changes no order. A head for targets of both signs gets a
+    shift instead.
+
+    Training rows are many but flatter a model; validation rows are fair but few, and one huge amount among them makes
+    their total a matter of luck. So both count, every row by the inverse of the mean squared error of its kind.
 
     Args:
         model: trained; it stays as it is.
         trained: the rows it was trained on.
         valid: the rows that stopped it, if there are any.
-        tolerance: the largest standard error of the validation rows' total, relative, with which they decide alone.
 
     >>> data = Dataset({"a": [0.0, 1.0]}, [1.0, 7.0])
     >>> model = Model(Constant(), LogMSE()).prepare(data.targets())  # says √(2·8) - 1 = 3, the mean is 4
@@ -80,26 +82,45 @@ def balance(model: Model, trained: Source, valid: Source | None = None, toleranc
     correction = TotalRatio() if model.head.transform.lower >= 0.0 else TotalShift()
     if valid is None:
         return calibrate(model, trained, correction)
-    known = measure(model, valid, [PGR]).standard_errors()["PGR"] <= tolerance
-    return calibrate(model, valid if known else _Both(trained, valid), correction)
+    return calibrate(model, _Weighed((trained, valid), _precisions(model, (trained, valid))), correction)
+
+
+@torch.no_grad()
+def _precisions(model: Model, sources: Sequence[Source]) -> list[float]:
+    """The inverse of each source's mean squared error; 1 each where one has no error to tell rows apart by."""
+    errors = []
+    for source in sources:
+        squares = rows = 0.0
+        for batch in source.batches(BATCH):
+            weight = _weights(batch)
+            squares += float(((model(batch.x) - batch.y).double() ** 2 * weight).sum())
+            rows += float(weight.sum())
+        errors.append(squares / rows if rows else 0.0)
+    return [1.0 / error for error in errors] if all(0.0 < error < math.inf for error in errors) else [1.0] * len(errors)
 
 
 @dataclass(frozen=True)
-class _Both:
-    """Two sources, one after the other."""
+class _Weighed:
+    """Sources one after the other, each row's weight times that of its source."""
 
-    first: Source
-    second: Source
+    sources: tuple[Source, ...]
+    weights: Sequence[float]
 
     def __len__(self) -> int:
-        return len(self.first) + len(self.second)
+        return sum(map(len, self.sources))
 
     def targets(self) -> Tensor:
-        return torch.cat((self.first.targets(), self.second.targets()))
+        return torch.cat([source.targets() for source in self.sources])
 
     def batches(self, size: int, *, seed: int | None = None) -> Iterator[Rows]:
-        yield from self.first.batches(size, seed=seed)
-        yield from self.second.batches(size, seed=seed)
+        for source, weight in zip(self.sources, self.weights, strict=True):
+            for rows in source.batches(size, seed=seed):
+                yield Batch(rows.x, rows.y, _weights(rows) * weight)
+
+
+def _weights(rows: Rows) -> Tensor:
+    """The weights of a batch's rows, one each where there are none."""
+    return torch.ones_like(rows.y) if rows.weight is None else rows.weight
 
 
 def _whole_batch(module: nn.Module, batch: Inputs) -> Inputs:
