@@ -48,7 +48,9 @@ class Board:
     def studies(self, keys: Mapping[str, str]) -> dict[tuple[str, str], Study]:
         """What has to be run, by data set and method."""
         return {
-            (name, method.name): self.protocol.study(keys[name], method.head, method.correction)
+            (name, method.name): self.protocol.study(
+                keys[name], method.head, method.correction, balanced=method.balanced
+            )
             for name in self.datasets
             for method in self.methods
         }
@@ -73,7 +75,7 @@ _BUDGETS = {
     "eu_health": Budget(1024, 12),
     "movietweetings": Budget(512, 8),
 }
-FULL = Board(Protocol(ADAM, budgets=_BUDGETS), rows={"globo": 300_000})
+FULL = Board(Protocol(ADAM, budgets=_BUDGETS), rows={"globo": 150_000})
 QUICK = Board(
     Protocol(ADAM[1:2], seeds=2, training=Training(patience=1), otherwise=Budget(128, 2)),
     rows=dict.fromkeys(PUBLIC, 3_000),

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from transun.data import Dataset
-from transun.debiasing import calibrate
+from transun.debiasing import balance, calibrate
 from transun.evaluation import predict
 from transun.heldout import slopes
 from transun.history import History
@@ -21,13 +21,13 @@ from transun.model import Model
 
 
 def execute(runs: Sequence[Run], data: Frozen) -> list[dict[str, Any]]:
-    """A report for each of these runs, which may differ in seed and correction only.
+    """A report for each of these runs, which may differ in their seed and in what is done after training only.
 
     Every seed is trained once, whatever is read from it; all of them in one model where the backbone allows. A method
     that refuses the targets, or that diverges, has a report too: {"failed": why}.
     """
     if len({run.trained for run in runs}) != 1:
-        raise ValueError("execute takes runs that differ in their seed and correction only: group them first")
+        raise ValueError("execute takes runs that differ in their seed, correction and balance only: group them first")
     first = runs[0]
     seeds = sorted({run.seed for run in runs})
     backbone = first.backbone.build(data)
@@ -63,6 +63,8 @@ def _report(run: Run, data: Frozen, model: Model, history: History | FloatingPoi
         return {"failed": str(history)}
     if run.correction is not None:
         model = calibrate(model, data.valid, run.correction)
+    if run.balanced:
+        model = balance(model, data.train, data.valid)
     train, valid, test = (predict(model, part) for part in (data.train, data.valid, data.test))
     if not all(bool(part.isfinite().all()) for part in (train, valid, test)):
         return {"failed": "a prediction is not finite"}

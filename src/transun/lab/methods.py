@@ -45,11 +45,12 @@ from transun.transforms import Arctan, Power
 
 @dataclass(frozen=True)
 class Method:
-    """A head, perhaps with a correction, under a name."""
+    """A head, perhaps with a correction or balanced at the end, under a name."""
 
     name: str
     head: Head = field(compare=False)
     correction: Correction | None = field(default=None, compare=False)
+    balanced: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -104,8 +105,8 @@ METHODS: tuple[Method, ...] = (
     Method("SqrtSUN", SqrtSUN()),
     Method("ArctanSUN", TranSUN(Arctan())),
     Method("OffsetSUN", OffsetSUN()),
-    Method("AutoSUN", AutoSUN()),
-    Method("AutoSUN, shared embedding", AutoSUN(shared=1)),
+    Method("AutoSUN", AutoSUN(), balanced=True),
+    Method("AutoSUN, shared embedding", AutoSUN(shared=1), balanced=True),
     Method("LogSUN, κ power 1", LogSUN(PowerVariance(1.0))),
     Method("LogSUN + ranking", Ranked(LogSUN(), on=("inner.point",))),
     Method("GTS of WLR", GTS(Scaled(WLR()))),

@@ -112,10 +112,17 @@ class Protocol:
     budgets: Mapping[str, Budget] = field(default_factory=dict)
     otherwise: Budget = Budget()
 
-    def study(self, dataset: str, head: Head, correction: Correction | None = None, backbone: Any = MLP()) -> Study:
+    def study(
+        self,
+        dataset: str,
+        head: Head,
+        correction: Correction | None = None,
+        backbone: Any = MLP(),
+        balanced: bool = False,
+    ) -> Study:
         """The runs of one method on one data set, given by its key."""
         candidates = [
-            Run(dataset, head, self.training_for(dataset, optimiser), backbone, correction)
+            Run(dataset, head, self.training_for(dataset, optimiser), backbone, correction, balanced)
             for optimiser in self.optimisers
         ]
         return Study(tuple(candidates), tuple(range(self.seeds)))

@@ -97,6 +97,7 @@ class Run:
         training: how to train.
         backbone: has `build(frozen)`, which returns the network.
         correction: learned from the validation rows after training, and applied to every prediction.
+        balanced: whether a factor then makes the total of training and validation rows right; see `balance`.
         seed: of the initial weights and of the order of rows.
 
     >>> run = Run("globo-1a2b3c4d", LogMSE())
@@ -110,12 +111,15 @@ class Run:
     training: Training = Training()
     backbone: Any = MLP()
     correction: Correction | None = None
+    balanced: bool = False
     seed: int = 0
 
     @property
     def spec(self) -> dict[str, Any]:
         """The run as plain values, its objects as texts."""
-        return {
+        # Said only where it is so: what most runs do not have is not part of their address.
+        balanced = {"balanced": True} if self.balanced else {}
+        return balanced | {
             "dataset": self.dataset,
             "head": dumps(self.head),
             "training": dumps(self.training),
@@ -137,7 +141,7 @@ class Run:
     @property
     def reading(self) -> str:
         """What is read from the trained model."""
-        return dumps(self.correction)
+        return f"{dumps(self.correction)}{', balanced' if self.balanced else ''}"
 
     @classmethod
     def parse(cls, text: str) -> "Run":
@@ -148,7 +152,8 @@ class Run:
     def from_spec(cls, spec: Mapping[str, Any]) -> "Run":
         """The inverse of `spec`."""
         objects = {name: loads(spec[name], NAMES) for name in ("head", "training", "backbone", "correction")}
-        return cls(dataset=spec["dataset"], seed=int(spec["seed"]), **objects)
+        balanced = bool(spec.get("balanced", False))
+        return cls(dataset=spec["dataset"], balanced=balanced, seed=int(spec["seed"]), **objects)
 
     def with_seed(self, seed: int) -> "Run":
         """The same run with another seed."""

@@ -10,14 +10,17 @@ import torch
 
 import transun
 from transun.lab import boosted, deciles
+from transun.lab.ahead import ahead, small_board, studies_of
 from transun.lab.boards import BY_SGD, FULL, QUICK, Board
 from transun.lab.leaderboard import run_board
 from transun.lab.paper.registry import FIGURES, PAPER, Part, do_all
 from transun.lab.paper.sources import freeze_own
+from transun.lab.pool import carry_out
 from transun.lab.reproduce import REPRODUCTIONS as SYNTHETIC
 from transun.lab.reproduce import Reproduction as Synthetic
 from transun.lab.store import Store, write
 from transun.lab.trees import TREES
+from transun.report.ahead import ahead_page
 from transun.report.boosted import boosted_page, deciles_page
 from transun.report.chart import save
 from transun.report.figures import draw, figure_page
@@ -212,6 +215,27 @@ class Leaderboard:
         return []
 
 
+@dataclass(frozen=True)
+class Ahead:
+    """The default against every rival, and what its pieces are worth."""
+
+    title: str = "Is the default ahead? AutoSUN against every rival, and without each of its pieces"
+
+    def make(self, name: str, desk: Desk) -> Report:
+        board, keys = desk.board, desk.keys
+        few = small_board(board)
+        small = few.freeze(desk.cache)
+        studies = [*studies_of(board, keys, desk.quick), *few.studies(small).values()]
+        carry_out(studies, desk.store, desk.cache, desk.jobs)
+        return desk.made_by(name) | ahead(board, keys, small, desk.store, desk.quick)
+
+    def page(self, name: str, report: Report, desk: Desk) -> str:
+        return ahead_page(report)
+
+    def answers(self, report: Report) -> list[Answer]:
+        return plain_answers(report["claims"])
+
+
 REPRODUCTIONS: dict[str, Reproduction] = {
     **{name: SyntheticTable(table) for name, table in SYNTHETIC.items()},
     **{name: PaperTable(part) for name, part in PAPER.items()},
@@ -219,6 +243,7 @@ REPRODUCTIONS: dict[str, Reproduction] = {
     "levels": Levels(),
     "boosters": Boosters(),
     "leaderboard": Leaderboard(),
+    "ahead": Ahead(),
 }
 
 
