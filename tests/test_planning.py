@@ -28,9 +28,9 @@ def test_the_summary_is_scipy_s():
 @pytest.mark.parametrize(
     ("draw", "head"),
     [
-        (lambda rng: rng.lognormal(3.0, 1.0, 4000), "LogSUN()"),
-        (lambda rng: 0.001 * rng.lognormal(0.0, 1.0, 4000), "Scaled(LogSUN())"),
-        (lambda rng: np.where(rng.random(4000) < 0.6, 0.0, rng.exponential(30.0, 4000)), "LogSUN()"),
+        (lambda rng: rng.lognormal(3.0, 1.0, 4000), "AutoSUN()"),
+        (lambda rng: 0.001 * rng.lognormal(0.0, 1.0, 4000), "AutoSUN()"),
+        (lambda rng: np.where(rng.random(4000) < 0.6, 0.0, rng.exponential(30.0, 4000)), "AutoSUN()"),
         (lambda rng: rng.normal(0.0, 1.0, 4000), "Scaled(TranSUN(Asinh()))"),
         (lambda rng: rng.normal(100.0, 5.0, 4000), "Scaled(MSE())"),
         (lambda rng: np.full(4000, 7.0), "Scaled(MSE())"),

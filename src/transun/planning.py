@@ -96,7 +96,7 @@ def make_plan(
 
     >>> plan = make_plan({"item": ["a", "b"] * 60, "gmv": [1.0, 2.0, 3.0, 400.0] * 30}, "gmv")
     >>> plan.head, [row[:2] for row in plan.rows()]
-    ('LogSUN()', [('item', 'Id()')])
+    ('AutoSUN()', [('item', 'Id()')])
 
     """
     table: pa.Table = read_table(source)
@@ -122,10 +122,10 @@ def debias_plan(base: TableModel, source: Any, seed: int) -> tuple[Plan, TableMo
     """
     table = read_table(source)
     model, text = base.model, spec.dumps(base.model.head)
-    # One row tells whether the head has a bias branch already: only then do its scores have that name.
+    # One row tells whether the head, or one inside it, has a bias branch: only then do its scores have that name.
     with torch.no_grad():
         named = model.head.scores(model.raw(base.features.encode(table.slice(0, 1))), torch.ones(1))
-    if "bias" in named:
+    if any(name.rpartition(".")[2] == "bias" for name in named):
         raise ValueError(f"the model's head {text} has a bias branch already: train it on, or with more rows, instead")
     summary = summarise_target(torch.from_numpy(targets(table, base.target).copy()))
     # ε is in units of the target: 1 as in the paper, unless the targets are far below it.
@@ -162,10 +162,10 @@ def summarise_target(y: Tensor) -> TargetSummary:
 
 
 def recommend(summary: TargetSummary) -> tuple[str, str]:
-    """A head for a target, as text, and why: the logarithm for skewed amounts, a signed one where there are negatives.
+    """A head for a target, as text, and why: `AutoSUN` for skewed amounts, a signed one where there are negatives.
 
     >>> recommend(summarise_target(torch.tensor([1.0, 1.0, 1.0, 50.0])))[0]
-    'LogSUN()'
+    'AutoSUN()'
     >>> recommend(summarise_target(torch.tensor([-3.0, 1.0, 2.0])))[0]
     'Scaled(TranSUN(Asinh()))'
     >>> recommend(summarise_target(torch.tensor([4.0, 5.0, 6.0])))[0]
@@ -182,13 +182,10 @@ def recommend(summary: TargetSummary) -> tuple[str, str]:
             f"the target is hardly skewed (skewness {summary.skewness:.2f}): squared error on the target itself is "
             "unbiased and needs no transform"
         )
-    why = (
-        f"the target is not negative and skewed (skewness {summary.skewness:.1f}): ln(1 + y) tames the tail, and GTS "
-        "keeps the totals right, which the logarithm alone would make too low"
+    return "AutoSUN()", (
+        f"the target is not negative and skewed (skewness {summary.skewness:.1f}): the mean of three models of it, a "
+        "logarithm among them, each with a bias branch that keeps the totals right"
     )
-    if summary.typical < _SMALL:
-        return "Scaled(LogSUN())", f"{why}; scaled to its mean, because ln(1 + y) is a straight line for small targets"
-    return "LogSUN()", why
 
 
 def parse_head(text: str) -> Head:

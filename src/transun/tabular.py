@@ -12,8 +12,9 @@ from transun.averaging import Averaging
 from transun.backbones import Backbone, Dimension, EmbeddingMLP
 from transun.checkpoint import describe_model, grow, load_model, save_model
 from transun.data import Dataset, Features, infer, read_table
+from transun.debiasing import balance
 from transun.evaluation import evaluate, predict
-from transun.heads import Head, LogSUN
+from transun.heads import AutoSUN, Head
 from transun.history import History
 from transun.metrics import STANDARD, Metric
 from transun.model import Model
@@ -168,7 +169,8 @@ def train(
     Args:
         source: the training rows; what `read_table` takes. Larger than memory: `ParquetStream` and `fit`.
         target: the column to predict.
-        head: the method; `LogSUN()` by default.
+        head: the method; None is `AutoSUN()`, for targets ≥ 0, and a last factor that makes the total right (`balance`).
+            Who names a head gets that head and nothing else.
         features: how to read the columns, fitted here to these rows; None guesses (see `infer`, and print `summary`).
         exclude: columns that a guess must leave out, above all what is known only after the target.
         weight: the column of sample weights.
@@ -190,6 +192,8 @@ def train(
         raise ValueError("exclude is for guessed features: leave the columns out of the ones you pass instead")
     else:
         fitted = features.fit(table)
-    model = Model(backbone(fitted), LogSUN() if head is None else head, recipe.seed)
+    model = Model(backbone(fitted), AutoSUN() if head is None else head, recipe.seed)
     untrained = TableModel(fitted, model, target, weight)
-    return replace(untrained, history=recipe.fit(model, untrained.dataset(table), progress))
+    rows = untrained.dataset(table)
+    history = recipe.fit(model, rows, progress)
+    return replace(untrained, model=balance(model, rows) if head is None else model, history=history)
