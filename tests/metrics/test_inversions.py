@@ -33,6 +33,14 @@ def test_stable_order_of_values_that_differ_in_the_last_bit(step):
     assert new.tolist() == starts(x[order])
 
 
+def test_stable_order_of_some_rows_in_an_order_of_their_own():
+    rng = np.random.default_rng(0)
+    x, of = rng.normal(size=70_000).round(2) + rng.choice([0.0, 1e-15], 70_000), rng.permutation(70_000)
+    order, new = stable_order(x, of)
+    assert (order == np.argsort(x[of], kind="stable")).all()
+    assert new.tolist() == starts(x[of][order])
+
+
 def test_stable_order_over_many_chunks():
     x = np.random.default_rng(0).normal(size=200_000).round(3)
     order, new = stable_order(x)
@@ -41,7 +49,7 @@ def test_stable_order_over_many_chunks():
 
 
 def test_group_order_is_a_stable_argsort():
-    group = np.random.default_rng(0).integers(0, 20, 500)
+    group = np.random.default_rng(0).integers(0, 20, 500).astype(np.int32)
     assert group_order(group).tolist() == np.argsort(group, kind="stable").tolist()
 
 

@@ -36,7 +36,7 @@ every_metric = pytest.mark.parametrize("metric", METRICS, ids=lambda m: f"{type(
 # Multiplying predictions and targets by the same factor changes these not at all (floors aside).
 SCALE_FREE = {"TRE", "STRE", "MRE", "SMRE", "PGR", "NEGATIVE", "NRMSE", "PRINTED_NRMSE", "NMAE", "XAUC", "XAUC_TPM"}
 SCALE_FREE |= {"XAUC_EGMN", "SampledXAUC(pairs=1000)", "TopXAUC", "NDCG", "TopNDCG", "RELATIVE_VARIANCE", "SKEWNESS"}
-SCALE_FREE |= {"OUTLIER_SHARE"}
+SCALE_FREE |= {"OUTLIER_SHARE", "XAUCSketch"}
 SCALE_BOUND = {"RMSE", "VARIANCE", "FLOORED", "SRE(expectation=2.0)"}
 
 

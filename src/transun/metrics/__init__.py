@@ -20,6 +20,7 @@ from transun.metrics.meter import Meter
 from transun.metrics.metric import AdditiveMetric, Interval, Metric, SampleMetric, bootstrap
 from transun.metrics.ndcg import NDCG, TopNDCG
 from transun.metrics.ranking import XAUC, XAUC_EGMN, XAUC_TPM, SampledXAUC, TopXAUC
+from transun.metrics.sketch import XAUCSketch
 from transun.metrics.spread import (
     OUTLIER_SHARE,
     RELATIVE_VARIANCE,
@@ -67,6 +68,7 @@ __all__ = [
     "SignedMeanRelativeError",
     "TopNDCG",
     "TopXAUC",
+    "XAUCSketch",
     "bin_by_prediction",
     "bin_by_target",
     "bootstrap",

@@ -21,49 +21,61 @@ _SMALL = 4  # blocks of 2⁴ are compared pair by pair, where sorting would be a
 # Chunk by chunk where possible, so that the work stays in the cache: fresh memory costs more than the arithmetic.
 _CHUNK = 16
 _CHUNK_SIZE = 1 << _CHUNK
+_WIDTH = 256
+_LINE = np.stack([np.arange(_WIDTH), np.ones(_WIDTH)], 1).astype(np.float32)
 
 
-def stable_order(x: Floats) -> tuple[Integers, Flags]:
-    """Return the order that sorts x, equal values by position, and flags of where a new value starts in it.
+def stable_order(x: Floats, of: Integers | None = None) -> tuple[Integers, Flags]:
+    """Return the order that sorts x, or x[of], equal values by position, and flags of where a new value starts in it.
 
     >>> order, new = stable_order(np.array([2.0, 1.0, 2.0]))
     >>> order.tolist(), new.tolist()
     ([1, 0, 2], [True, True, False])
     """
-    bits = _bits(len(x))
+    n = len(x) if of is None else len(of)
+    bits = _bits(n)
     position = (1 << bits) - 1
-    packed = np.empty(len(x), dtype=np.int64)
-    for part in _chunks(len(x)):
-        key = (x[part] + 0.0).view(np.int64)  # + 0.0, because −0.0 equals 0.0 but has other bits
+    packed = np.empty(n, dtype=np.int64)
+    for part in _chunks(n):
+        value = (x[part] if of is None else x.take(of[part])) + 0.0  # because −0.0 equals 0.0 but has other bits
+        key = value.view(np.int64)
         # The bits of a float, read as an integer, sort like the float once those of negative numbers are turned over.
         key ^= (key >> 63) & np.iinfo(np.int64).max
         # The position takes the place of the last bits of the value.
         packed[part] = (key & ~position) | np.arange(part.start, part.stop)
     packed.sort()
-    order = packed & position
-    packed &= ~position
-    new = _starts(packed)
+    new = np.ones(n, dtype=bool)
+    for part in _chunks(n):
+        key = packed[max(part.start - 1, 0) : part.stop] >> bits
+        np.not_equal(key[1:], key[:-1], out=new[part.stop - len(key) + 1 : part.stop])
     # Values that agree in all bits but the last may be in the wrong order: sort those few again, by full value.
     close = ~new
     close[:-1] |= close[1:]
     rows = np.flatnonzero(close)
-    value = x[order[rows]]
+    key = packed[rows] >> bits
+    order = packed
+    order &= position
+    place = order[rows]
+    value = x[place if of is None else of[place]]
     if (value[1:] < value[:-1]).any():
-        again = np.lexsort((value, packed[rows]))
-        order[rows], value = order[rows[again]], value[again]
+        again = np.lexsort((value, key))
+        order[rows], value = place[again], value[again]
     new[rows] = _starts(value)
     return order, new
 
 
-def group_order(group: Integers) -> Integers:
-    """Return the order that sorts non-negative integers below 2³¹, equal ones by position.
+def group_order(group: NDArray[np.int32]) -> Integers:
+    """Return the order that sorts non-negative integers, equal ones by position.
 
-    >>> group_order(np.array([1, 0, 1])).tolist()
+    >>> group_order(np.array([1, 0, 1], dtype=np.int32)).tolist()
     [1, 0, 2]
     """
-    packed = (group << 32) | np.arange(len(group))
+    packed = np.empty(len(group), dtype=np.int64)
+    for part in _chunks(len(group)):
+        packed[part] = (group[part].astype(np.int64) << 32) | np.arange(part.start, part.stop)
     packed.sort()
-    return packed & 0xFFFFFFFF
+    packed &= 0xFFFFFFFF
+    return packed
 
 
 def inversions(order: Integers) -> int:
@@ -81,9 +93,9 @@ def inversions(order: Integers) -> int:
     bits = _bits(n)
     keys: NDArray[Any] = order.astype(np.uint32 if bits <= 28 else np.uint64)
     spare = keys.dtype.itemsize * 8 - bits
-    count = _small_blocks(keys)
+    count = 0
     for part in _chunks(n):
-        count += _merge(keys[part], spare, _SMALL, min(_CHUNK, bits))
+        count += _small_blocks(keys[part]) + _merge(keys[part], spare, _SMALL, min(_CHUNK, bits))
     return count + _merge(keys, spare, _CHUNK, bits)
 
 
@@ -193,11 +205,12 @@ def _follow(keys: Integers, weight: Floats, below: Floats, low: int, high: int) 
 def _places(keys: NDArray[Any], tag: int) -> int:
     """Return the sum of the places of the keys that carry the tag."""
     total = 0
-    place = np.arange(min(len(keys), _CHUNK_SIZE), dtype=np.float64)
     for part in _chunks(len(keys)):
-        tagged = (keys[part] & tag).astype(np.float64)
-        # Exact: every partial sum is an integer below 2⁵³.
-        total += int(tagged @ place[: len(tagged)]) // tag
-        if part.start:
-            total += part.start * int(tagged.sum()) // tag
+        tagged = (keys[part] & tag).astype(np.float32)
+        for block in _blocks(tagged, _WIDTH):
+            # Places within a line of 256 and their number. Exact in float32: integers below 2²⁴, times the tag.
+            within, number = (block @ _LINE[: block.shape[1]]).astype(np.float64).T / tag
+            line = _WIDTH * np.arange(len(block), dtype=np.float64)
+            first = part.start if block.shape[1] == _WIDTH else part.stop - block.shape[1]
+            total += int(within.sum() + line @ number) + first * int(number.sum())
     return total

@@ -55,6 +55,10 @@ class Meter:
         """Return every metric's standard error, by name; metrics without a formula bootstrap, which takes time."""
         return {metric.name: metric.compute_error(self._summary(metric)) for metric in self.metrics}
 
+    def bounds(self) -> dict[str, float]:
+        """Return how far every value may be from the one over all rows, by name: 0 for all but sketches."""
+        return {metric.name: metric.compute_bound(self._summary(metric)) for metric in self.metrics}
+
     def _summary(self, metric: Metric) -> Summary:
         return filled(self._summaries[metric.key] if self._summaries else metric.summarise(check([], [])))
 

@@ -93,6 +93,10 @@ class Metric(ABC):
     def compute_error(self, summary: Any) -> float:
         """Return the standard error of the value, over redraws of the rows; NaN for a single row."""
 
+    def compute_bound(self, summary: Any) -> float:
+        """Return how far the value may be from the one over all rows: 0, unless the summary forgets some."""
+        return 0.0
+
     def __call__(self, pred: Vector, y: Vector, weight: Vector | None = None) -> float:
         """Return the value for these rows."""
         return self.compute(filled(self.summarise(check(pred, y, weight))))

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from transun.metrics.inversions import (
     Flags,
@@ -92,7 +93,7 @@ class _Sorted:
     def __init__(self, rows: Rows) -> None:
         self.by_y, self.new_y = stable_order(rows.y.numpy())
         # Of the rows sorted by target, hence among equal predictions the targets ascend.
-        self.by_pred, self.new_pred = stable_order(rows.pred.numpy()[self.by_y])
+        self.by_pred, self.new_pred = stable_order(rows.pred.numpy(), self.by_y)
 
     @cached_property
     def rows(self) -> Integers:
@@ -100,9 +101,9 @@ class _Sorted:
         return self.by_y[self.by_pred]
 
     @cached_property
-    def group(self) -> Integers:
+    def group(self) -> NDArray[np.int32]:
         """The number of each target among the distinct ones, by prediction."""
-        return (np.cumsum(self.new_y) - 1)[self.by_pred]
+        return np.cumsum(self.new_y, dtype=np.int32).take(self.by_pred)
 
     @cached_property
     def order(self) -> Integers:

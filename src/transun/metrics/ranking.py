@@ -13,10 +13,11 @@ from typing import ClassVar
 import numpy as np
 from torch import Tensor
 
+from transun.metrics.device import away, count_pairs_there
 from transun.metrics.inversions import Floats
 from transun.metrics.metric import Better, Sample, SampleMetric
 from transun.metrics.pairs import Pairs, Quantity, count_pairs, count_pairs_by_row
-from transun.metrics.rows import Rows
+from transun.metrics.rows import Rows, Vector
 
 __all__ = ["XAUC", "XAUC_EGMN", "XAUC_TPM", "SampledXAUC", "TopXAUC"]
 
@@ -38,9 +39,17 @@ class PairMetric(SampleMetric):
     def count(self, pairs: Pairs) -> Quantity:
         """Return the weight of the pairs that could have been."""
 
+    def __call__(self, pred: Vector, y: Vector, weight: Vector | None = None) -> float:
+        """Return the value for these rows; tensors on a GPU stay there, unless there are weights."""
+        if weight is None and isinstance(pred, Tensor) and isinstance(y, Tensor) and len(y) > 0 and away(pred, y):
+            return self._ratio(count_pairs_there(pred, y))
+        return super().__call__(pred, y, weight)
+
     def evaluate(self, rows: Rows) -> float:
         """Return the ratio over all pairs, exactly, in O(n log n)."""
-        pairs = count_pairs(rows)
+        return self._ratio(count_pairs(rows))
+
+    def _ratio(self, pairs: Pairs) -> float:
         count = float(self.count(pairs))
         return float(self.score(pairs)) / count if count > 0 else math.nan
 
