@@ -169,8 +169,8 @@ def train(
     Args:
         source: the training rows; what `read_table` takes. Larger than memory: `ParquetStream` and `fit`.
         target: the column to predict.
-        head: the method; None is `AutoSUN()`, for targets ≥ 0, and a last factor that makes the total right (`balance`).
-            Who names a head gets that head and nothing else.
+        head: the method; None is `AutoSUN()`, for targets ≥ 0, and a last factor that makes the total right, see
+            `balance`. Who names a head gets that head and nothing else.
         features: how to read the columns, fitted here to these rows; None guesses (see `infer`, and print `summary`).
         exclude: columns that a guess must leave out, above all what is known only after the target.
         weight: the column of sample weights.

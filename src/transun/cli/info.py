@@ -2,7 +2,6 @@
 
 import json
 import platform
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -65,6 +64,9 @@ def _versions(as_json: bool) -> None:
 
 
 def _version(name: str) -> str | None:
+    # Here and not above: it would be a tenth of what `transun --help` takes.
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         return version(name)
     except PackageNotFoundError:
