@@ -15,8 +15,9 @@ _BATCHES = 100
 class Activation:
     """The non-linearity of a layer: `build` is all that a subclass writes.
 
-    The built module maps (..., width) to the same shape. It may be given `present` (..., 1), zero where a position is
-    padding: what such a position holds must not reach any other.
+    The built module maps (..., width) to the same shape and may overwrite what it is given, which a layer has just
+    computed for it: a pass over fresh memory costs more than the arithmetic. It may be given `present` (..., 1), zero
+    where a position is padding: what such a position holds must not reach any other.
     """
 
     def build(self, width: int) -> nn.Module:
@@ -33,7 +34,7 @@ class ReLU(Activation):
     """
 
     def build(self, width: int) -> nn.Module:
-        return _Pointwise(torch.relu)
+        return Pointwise(torch.relu_)
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class Sigmoid(Activation):
     """
 
     def build(self, width: int) -> nn.Module:
-        return _Pointwise(torch.sigmoid)
+        return Pointwise(torch.sigmoid_)
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,9 @@ class Dice(Activation):
         return _Dice(width, self.beta)
 
 
-class _Pointwise(nn.Module):
+class Pointwise(nn.Module):
+    """The same function of every number, without parameters."""
+
     def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
         super().__init__()
         self.function = function

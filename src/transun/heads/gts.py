@@ -60,7 +60,7 @@ class GTS(Wrapper):
 
     def prepare(self, y: Tensor) -> Self:
         prepared = super().prepare(y)
-        self.transform.check(y)
+        prepared.transform.check(y)
         return prepared
 
     def start(self, y: Tensor) -> Raw:
