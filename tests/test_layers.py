@@ -15,6 +15,10 @@ LAYERS = [
     {
         "model",
         "optimisers",
+        "engine",
+        "recorder",
+        "rowwise",
+        "stepping",
         "averaging",
         "training",
         "history",
@@ -32,6 +36,7 @@ LAYERS = [
         "heldout",
         "scoring",
         "exporting",
+        "fusing",
     },
     {"estimators"},
     {"lab", "diagnosis"},

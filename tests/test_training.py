@@ -10,7 +10,7 @@ from transun.evaluation import evaluate, measure, predict
 from transun.heads import MSE, LogMSE, LogSUN, Scaled
 from transun.metrics import NRMSE, PGR, STRE, XAUC, Meter
 from transun.model import Model
-from transun.optimisers import SGD, Adagrad, AdagradDecay, Adam, AdamW, constant, cosine, linear
+from transun.optimisers import SGD, Adagrad, AdagradDecay, Adam, AdamW, RowWise, constant, cosine, linear
 from transun.spec import dumps
 from transun.training import fit
 
@@ -18,7 +18,15 @@ LOG = OrderLog(orders=4000, users=50, items=40, history=4)
 NETWORK = EmbeddingMLP(LOG.sizes, {"history": "item"}, ("log_price",), dim=4, hidden=(16, 8), dropout=0.2)
 DATA = LOG.dataset(stop=3000)
 VALID = LOG.dataset(3000)
-OPTIMISERS = [SGD(0.05), SGD(0.05, momentum=0.9), Adagrad(0.05), AdagradDecay(0.05), Adam(0.01), AdamW(0.01)]
+OPTIMISERS = [
+    SGD(0.05),
+    SGD(0.05, momentum=0.9),
+    Adagrad(0.05),
+    AdagradDecay(0.05),
+    Adam(0.01),
+    AdamW(0.01),
+    RowWise(0.05),
+]
 
 
 def weights(model):
@@ -216,29 +224,33 @@ def test_interrupting_leaves_a_usable_model():
     assert predict(model, VALID).isfinite().all()
 
 
+PLANS = [Adam(), RowWise(0.05)]
 PLAN = {"epochs": 3, "averaging": EMA(0.9), "valid": VALID, "check_every": 4, "decay": linear, "seed": 3}
 
 
 class TestResume:
-    def uninterrupted(self):
+    def uninterrupted(self, optimiser):
         model = Model(NETWORK, LogSUN())
-        return model, fit(model, DATA, **PLAN)
+        return model, fit(model, DATA, **PLAN, optimiser=optimiser)
 
+    @pytest.mark.parametrize("optimiser", PLANS, ids=repr)
     @pytest.mark.parametrize("at", [0, 5, 9, 16])
-    def test_goes_on_to_the_same_weights(self, tmp_path, at):
+    def test_goes_on_to_the_same_weights(self, tmp_path, at, optimiser):
         def stop(step):
             if step.step == at:
                 raise KeyboardInterrupt
 
         path = tmp_path / "runs" / "state.pt"
         with pytest.raises(KeyboardInterrupt):
-            fit(Model(NETWORK, LogSUN()), DATA, **PLAN, resume=path, on_step=stop)
+            fit(Model(NETWORK, LogSUN()), DATA, **PLAN, optimiser=optimiser, resume=path, on_step=stop)
         assert path.exists()
         resumed = Model(NETWORK, LogSUN())
         steps = []
-        history = fit(resumed, DATA, **PLAN, resume=path, on_step=lambda step: steps.append(step.step))
+        history = fit(
+            resumed, DATA, **PLAN, optimiser=optimiser, resume=path, on_step=lambda step: steps.append(step.step)
+        )
         assert steps[0] == at + 1
-        model, whole = self.uninterrupted()
+        model, whole = self.uninterrupted(optimiser)
         assert torch.equal(weights(resumed), weights(model))
         assert history.checks == whole.checks
         assert history.steps == whole.steps
@@ -364,3 +376,10 @@ class TestAdagradDecay:
 def test_bad_rates(build, rate):
     with pytest.raises(ValueError, match="finite rate > 0"):
         build(rate)
+
+
+def test_adagrad_is_one_pass_where_torch_has_it():
+    """Torch refuses `fused` for Adagrad on anything but a CPU."""
+    for device, fused in (("cpu", True), ("meta", False)):
+        parameter = torch.nn.Parameter(torch.zeros(1, device=device))
+        assert Adagrad().build([parameter]).param_groups[0]["fused"] is fused

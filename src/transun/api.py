@@ -7,6 +7,7 @@ from transun import (
     corrections,
     data,
     debiasing,
+    engine,
     evaluation,
     heads,
     history,
@@ -25,6 +26,7 @@ from transun.checkpoint import *
 from transun.corrections import *
 from transun.data import *
 from transun.debiasing import *
+from transun.engine import *
 from transun.evaluation import *
 from transun.heads import *
 from transun.history import *
@@ -44,6 +46,7 @@ __all__ += checkpoint.__all__
 __all__ += corrections.__all__
 __all__ += data.__all__
 __all__ += debiasing.__all__
+__all__ += engine.__all__
 __all__ += evaluation.__all__
 __all__ += heads.__all__
 __all__ += losses.__all__

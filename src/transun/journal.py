@@ -11,10 +11,12 @@ from torch import Tensor
 
 from transun.averaging import Average
 from transun.files import replacing
-from transun.history import Check, History, Step
+from transun.history import Check, Step
 from transun.keeper import Keeper
 from transun.model import Model
+from transun.recorder import Recorder
 from transun.spec import dumps
+from transun.stepping import Stepper
 
 # Seconds between saves: a minute of work is cheap to repeat, a save of a large table is not free.
 _PERIOD = 60.0
@@ -25,10 +27,10 @@ class TrainingState:
     """Everything that the rest of a run depends on, apart from its data."""
 
     model: Model
-    stepper: torch.optim.Optimizer
+    stepper: Stepper
     average: Average | None
     keeper: Keeper | None
-    history: History
+    recorder: Recorder
 
     def capture(self) -> dict[str, Any]:
         """Plain values and tensors."""
@@ -36,10 +38,10 @@ class TrainingState:
             "model": self.model.state_dict(),
             "stepper": self.stepper.state_dict(),
             "random": self._generators(),
-            "history": asdict(self.history),
+            "history": asdict(self.recorder.history),
         }
         if self.average is not None:
-            state["average"] = self.average.values
+            state["average"] = self.average.state_dict()
         if self.keeper is not None:
             state["keeper"] = {"worse": self.keeper.worse, "weights": self.keeper.weights}
         return state
@@ -51,16 +53,15 @@ class TrainingState:
         torch.set_rng_state(state["random"][0])
         if self._on_gpu:
             torch.cuda.set_rng_state(state["random"][1])
-        past = state["history"]
-        self.history.steps = [Step(**step) for step in past["steps"]]
-        self.history.checks = [Check(**check) for check in past["checks"]]
-        self.history.best = None if past["best"] is None else Check(**past["best"])
-        self.history.rows, self.history.seconds = past["rows"], past["seconds"]
+        past, history = state["history"], self.recorder.history
+        history.steps = [Step(**step) for step in past["steps"]]
+        history.checks = [Check(**check) for check in past["checks"]]
+        history.best = None if past["best"] is None else Check(**past["best"])
+        history.rows, history.seconds = past["rows"], past["seconds"]
         if self.average is not None:
-            for value, saved in zip(self.average.values, state["average"], strict=True):
-                value.copy_(saved)
+            self.average.load_state_dict(state["average"])
         if self.keeper is not None:
-            self.keeper.best, self.keeper.worse = self.history.best, state["keeper"]["worse"]
+            self.keeper.best, self.keeper.worse = history.best, state["keeper"]["worse"]
             self.keeper.weights = state["keeper"]["weights"]
 
     @property

@@ -8,7 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-__all__ = ["SGD", "Adagrad", "AdagradDecay", "Adam", "AdamW", "Optimiser", "constant", "cosine", "linear"]
+from transun.engine import Eager, Engine
+from transun.rowwise import Tables
+from transun.stepping import Stepper
+
+__all__ = ["SGD", "Adagrad", "AdagradDecay", "Adam", "AdamW", "Optimiser", "RowWise", "constant", "cosine", "linear"]
 
 
 @dataclass(frozen=True)
@@ -24,6 +28,10 @@ class Optimiser:
     def build(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
         """The torch optimiser over these parameters."""
         raise NotImplementedError
+
+    def stepper(self, model: nn.Module, engine: Engine = Eager()) -> Stepper:
+        """The optimiser at work on a model."""
+        return Stepper(self.build(model.parameters()))
 
 
 @dataclass(frozen=True)
@@ -48,7 +56,10 @@ class Adagrad(Optimiser):
     weight_decay: float = 0.0
 
     def build(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
-        return torch.optim.Adagrad(parameters, self.rate, weight_decay=self.weight_decay, fused=True)
+        listed = list(parameters)
+        # Torch has one pass over everything for Adagrad on a CPU, and not on a GPU.
+        fused = all(parameter.device.type == "cpu" for parameter in listed)
+        return torch.optim.Adagrad(listed, self.rate, weight_decay=self.weight_decay, fused=fused)
 
 
 @dataclass(frozen=True)
@@ -114,6 +125,37 @@ class _AdagradDecay(torch.optim.Optimizer):
                     squares.mul_(group["decay"]).clamp_(min=group["floor"])
                 squares.addcmul_(parameter.grad, parameter.grad)
                 parameter.addcdiv_(parameter.grad, squares.sqrt(), value=-group["lr"])
+
+
+@dataclass(frozen=True)
+class RowWise(Optimiser):
+    """Row-wise Adagrad for tables, s_r ← s_r + mean(g_r²), w_r ← w_r - rate·g_r / √s_r; `dense` for all else.
+
+    A step costs what its batch looks up, whatever the size of the tables: no gradient, moment or update of a whole
+    table exists. The state is one number a row. Rows that a batch does not name stay as they are, which is what Adagrad
+    does anyway and Adam, with its momentum, does not. Sums of a GPU depend on the order of its threads in their last
+    bits; on a CPU the same seed gives the same bits.
+
+    Args:
+        rate: of the tables. As for `Adagrad`, larger than Adam's: the first step of a row has about this length in
+            each coordinate.
+        dense: how all other parameters move, with its own rate; a decay of `fit` applies to both.
+
+    >>> RowWise(0.05, dense=AdamW()).dense.rate
+    0.001
+
+    """
+
+    rate: float = 1e-2
+    dense: Optimiser = Adam()
+
+    def build(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
+        raise ValueError("RowWise must see which columns read which table: it trains models, by `fit`, not parameters")
+
+    def stepper(self, model: nn.Module, engine: Engine = Eager()) -> Stepper:
+        tables = Tables(model, engine)
+        apart = {id(weight) for weight in tables.parameters()}
+        return Stepper(self.dense.build(p for p in model.parameters() if id(p) not in apart), tables, self.rate)
 
 
 def constant(progress: float) -> float:

@@ -3,12 +3,14 @@
 import math
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from transun.averaging import Average, Averaging
+from transun.engine import Eager, Engine, Terms
 from transun.evaluation import Rows, Source
 from transun.history import History, Step
 from transun.journal import Journal, TrainingState
@@ -17,7 +19,9 @@ from transun.metrics import NRMSE, Metric
 from transun.model import Model
 from transun.optimisers import Adam, Optimiser, constant
 from transun.progress import Progress
+from transun.recorder import Recorder, step_of
 from transun.spec import dumps
+from transun.stepping import Stepper
 
 __all__ = ["fit"]
 
@@ -40,6 +44,7 @@ def fit(
     check_every: int | None = None,
     patience: int | None = None,
     base: Model | None = None,
+    engine: Engine = Eager(),
     resume: str | Path | None = None,
     seed: int = 0,
     on_step: Callable[[Step], None] | None = None,
@@ -65,47 +70,45 @@ def fit(
         check_every: steps between looks, instead of epochs.
         patience: looks without improvement before training stops; None never stops.
         base: a trained model without this one's last branches, whose weights and constants are taken over first.
+        engine: how losses are computed; `Compiled("bfloat16")` is fastest on a GPU.
         resume: a file that keeps the state of training, written every minute and on Ctrl-C, removed at the end. Where
             it exists, training goes on from it and ends in the same weights as if never interrupted.
         seed: of the order of rows and of dropout.
-        on_step: called after each step with its losses; reading them synchronises a GPU every step.
+        on_step: called after each step with its losses; reading them makes a GPU wait every step, where it is otherwise
+            looked at every few dozen points of the learning curve.
         progress: show a progress bar; None shows it on a terminal.
 
     """
     _check_arguments(epochs, batch_size, clip, patience, check_every, valid)
     if base is not None or not model.prepared:
         model.prepare(data.targets().double(), base)
-    stepper = optimiser.build(model.parameters())
+    stepper = optimiser.stepper(model, engine)
     per_epoch = math.ceil(len(data) / batch_size)
     total = epochs * per_epoch
-    average = Average(model) if averaging else None
+    average = Average(model, stepper.by_row()) if averaging else None
     keeper = Keeper(model, average, valid, monitor) if valid is not None else None
     every = check_every or per_epoch
     history = History()
+    device = next(model.parameters()).device
     began = time.perf_counter()
     model.train()
-    with torch.random.fork_rng(devices=_devices(model)), Progress("training", total, progress) as bar:
+    with torch.random.fork_rng(devices=_devices(device)), Progress("training", total, progress) as bar:
         torch.manual_seed(seed)
-        state = TrainingState(model, stepper, average, keeper, history)
-        journal = Journal(
-            resume, f"{dumps(optimiser)}, {epochs} epochs, batch {batch_size}, seed {seed}, {len(data)} rows"
-        )
+        recorder = Recorder(history, bar, device)
+        descend = _Descent(stepper, average, engine.terms(model, batch_size), clip)
+        state = TrainingState(model, stepper, average, keeper, recorder)
+        journal = Journal(resume, _plan(optimiser, epochs, batch_size, seed, len(data), engine))
         done = journal.restore(state)
         try:
             for step, epoch, rows in _steps(data, epochs, batch_size, seed, done):
-                rate = optimiser.rate * decay(step / total)
-                for group in stepper.param_groups:
-                    group["lr"] = rate
-                terms = _descend(model, rows, stepper, clip)
+                factor = decay(step / total)
+                stepper.scale_rates(factor)
+                terms = descend(rows)
                 if average is not None and averaging is not None:
                     average.update(averaging.weight(step, total))
                 history.rows += len(rows.y)
-                logged = step % max(1, total // _POINTS) == 0 or step + 1 == total
-                if logged or on_step is not None:
-                    seen = Step(step, epoch, rate, {name: float(term) for name, term in terms.items()})
-                    _require_finite(seen)
-                    history.steps += [seen] if logged else []
-                    bar.advance(step + 1, f"loss {seen.loss:.4g}")
+                if step % max(1, total // _POINTS) == 0 or step + 1 == total:
+                    recorder.add(step, epoch, optimiser.rate * factor, terms)
                 done = step + 1
                 if keeper is not None and (done % every == 0 or done == total):
                     history.checks.append(keeper.look(done))
@@ -113,9 +116,10 @@ def fit(
                     history.stopped_early = patience is not None and keeper.worse >= patience
                 journal.tick(state, done)
                 if on_step is not None:
-                    on_step(seen)
+                    on_step(step_of(step, epoch, optimiser.rate * factor, terms))
                 if history.stopped_early:
                     break
+            recorder.read()
         except KeyboardInterrupt:
             journal.save(state, done)
             raise
@@ -141,30 +145,30 @@ def _steps(data: Source, epochs: int, batch_size: int, seed: int, done: int) -> 
             step += 1
 
 
-def _descend(model: Model, rows: Rows, stepper: torch.optim.Optimizer, clip: float | None) -> dict[str, Tensor]:
-    terms = {name: _mean(term, rows.weight) for name, term in model.loss(rows.x, rows.y).items()}
-    stepper.zero_grad()
-    torch.stack(tuple(terms.values())).sum().backward()  # type: ignore[no-untyped-call]
-    if clip is not None:
-        torch.nn.utils.clip_grad_norm_(model.parameters(), clip)
-    stepper.step()
-    return {name: term.detach() for name, term in terms.items()}
+@dataclass
+class _Descent:
+    """One step down the gradient of a batch."""
+
+    stepper: Stepper
+    average: Average | None
+    terms: Terms
+    clip: float | None
+
+    def __call__(self, rows: Rows) -> dict[str, Tensor]:
+        """The loss terms before the step."""
+        self.stepper.zero_grad()
+        with self.stepper.reading(rows.x) as x:
+            terms = self.terms(x, rows.y, rows.weight)
+            torch.stack(tuple(terms.values())).sum().backward()  # type: ignore[no-untyped-call]
+        if self.clip is not None:
+            self.stepper.clip(self.clip)
+        self.stepper.step(None if self.average is None else self.average.settle)
+        return {name: term.detach() for name, term in terms.items()}
 
 
-def _mean(term: Tensor, weight: Tensor | None) -> Tensor:
-    if weight is None:
-        return term.mean()
-    # A batch may happen to hold only rows of weight zero: it teaches nothing.
-    return (term * weight).sum() / weight.sum().clamp(min=torch.finfo(weight.dtype).tiny)
-
-
-def _require_finite(step: Step) -> None:
-    for name, value in step.terms.items():
-        if not math.isfinite(value):
-            raise FloatingPointError(
-                f"the loss term {name!r} became {value} in step {step.step}; "
-                "lower the learning rate, set `clip`, or wrap the head in Scaled"
-            )
+def _plan(optimiser: Optimiser, epochs: int, batch_size: int, seed: int, rows: int, engine: Engine) -> str:
+    plan = f"{dumps(optimiser)}, {epochs} epochs, batch {batch_size}, seed {seed}, {rows} rows"
+    return plan if engine == Eager() else f"{plan}, {dumps(engine)}"
 
 
 def _check_arguments(
@@ -186,6 +190,5 @@ def _check_arguments(
         raise ValueError(f"fit needs patience >= 1, got {patience}")
 
 
-def _devices(model: Model) -> list[int]:
-    parameter = next(model.parameters())
-    return [parameter.device.index or 0] if parameter.is_cuda else []
+def _devices(device: torch.device) -> list[int]:
+    return [device.index or 0] if device.type == "cuda" else []

@@ -164,9 +164,13 @@ class EmbeddingMLP:
         return sum(column_widths({**self.ids, **self.bags}, self.dim).values()) + len(self.numeric)
 
 
-def dense(in_features: int, out_features: int, dropout: float = 0.0, activation: Activation = ReLU()) -> nn.Module:
-    """One hidden layer: linear with He initialisation and zero bias, activation, dropout."""
-    return nn.Sequential(
+class Dense(nn.Sequential):
+    """One hidden layer: a linear part, an activation, dropout where there is any, in this order."""
+
+
+def dense(in_features: int, out_features: int, dropout: float = 0.0, activation: Activation = ReLU()) -> Dense:
+    """One hidden layer with He initialisation and zero bias."""
+    return Dense(
         linear(in_features, out_features),
         activation.build(out_features),
         *([nn.Dropout(dropout)] if dropout else []),
@@ -214,6 +218,11 @@ class Embedding(nn.Module):
             {_plain(name): _new_table(size, self.widths[name]) for name, size in sizes.items() if isinstance(size, int)}
         )
 
+    def lookups(self) -> list[tuple[nn.Embedding, tuple[str, ...]]]:
+        """Every table with the columns whose ids pick its rows: a batch needs, and moves, no other rows."""
+        readers = {table: tuple(name for name in self.table if self.table[name] == table) for table in self.tables}
+        return [(cast(nn.Embedding, self.tables[table]), columns) for table, columns in readers.items()]
+
     def forward(self, batch: Inputs) -> Tensor:
         columns = self._named(batch)
         parts = [self._look_up(name, columns[name]) for name in self.ids]
@@ -236,7 +245,9 @@ class Embedding(nn.Module):
         if ids.ndim != 2:
             raise ValueError(f"column {name!r} holds several ids a row: give it shape (B, L), not {tuple(ids.shape)}")
         present = (ids >= 0).unsqueeze(-1)
-        return self._look_up(name, ids.clamp(min=0)) * present, present
+        # Padding needs some row: -1 reads row 0, and a caller that writes -1 - r for it has it read row r, lest the
+        # (zero) gradients of all padding wait for each other at one row of a GPU.
+        return self._look_up(name, torch.where(ids < 0, -1 - ids, ids)) * present, present
 
     def _look_up(self, name: str, ids: Tensor) -> Tensor:
         weight = cast(nn.Embedding, self.tables[self.table[name]]).weight

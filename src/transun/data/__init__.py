@@ -4,6 +4,7 @@ from transun.data.dataset import Batch, Dataset
 from transun.data.features import Features
 from transun.data.inference import infer
 from transun.data.kinds import Bag, Buckets, Datetime, HashedId, Id, Kind, Lists, Numbered, Split, Standardised
+from transun.data.orderstream import OrderStream
 from transun.data.paper import cikm16, dtmart
 from transun.data.public import PUBLIC, PublicDataset, load
 from transun.data.simulated import OrderLog
@@ -29,6 +30,7 @@ __all__ = [
     "Lists",
     "Numbered",
     "OrderLog",
+    "OrderStream",
     "ParquetStream",
     "PublicDataset",
     "Split",
