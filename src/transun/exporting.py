@@ -15,6 +15,8 @@ from torch import Tensor, nn
 from transun import __version__
 from transun.extras import need
 from transun.files import replacing
+from transun.fusing import fused
+from transun.model import Model
 from transun.spec import dumps
 from transun.tabular import TableModel
 
@@ -118,15 +120,15 @@ def _graph(model: nn.Module, batch: dict[str, Tensor]) -> torch.export.ExportedP
     return torch.export.export(model, (batch,), dynamic_shapes=(_shapes(batch),))
 
 
-def _torch(model: nn.Module, batch: dict[str, Tensor], path: Path) -> Predict:
+def _torch(model: Model, batch: dict[str, Tensor], path: Path) -> Predict:
     with path.open("wb") as file:
-        torch.export.save(_graph(model, batch), file)
+        torch.export.save(_graph(fused(model), batch), file)
     with path.open("rb") as file:
         loaded = torch.export.load(file).module()
     return lambda rows: loaded(rows)
 
 
-def _onnx(model: nn.Module, batch: dict[str, Tensor], path: Path) -> Predict:
+def _onnx(model: Model, batch: dict[str, Tensor], path: Path) -> Predict:
     for module in ("onnx", "onnxscript", "onnxruntime"):
         need(module, extra="onnx")
     runtime = need("onnxruntime", extra="onnx")
@@ -158,7 +160,7 @@ def _onnx(model: nn.Module, batch: dict[str, Tensor], path: Path) -> Predict:
     return predict
 
 
-_FORMATS: Mapping[str, Callable[[nn.Module, dict[str, Tensor], Path], Predict]] = {".pt2": _torch, ".onnx": _onnx}
+_FORMATS: Mapping[str, Callable[[Model, dict[str, Tensor], Path], Predict]] = {".pt2": _torch, ".onnx": _onnx}
 
 
 def _shapes(batch: Mapping[str, Tensor]) -> dict[str, dict[int, Any]]:
