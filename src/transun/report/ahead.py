@@ -49,7 +49,7 @@ def ahead_page(report: Mapping[str, Any]) -> str:
         totals_table(report["pieces"]),
         "## How fast",
         "Steps until the validation NRMSE stays within 1.02 times its last value; Adam 0.001 for all, ten looks an "
-        "epoch, three seeds, ± their standard deviation. In brackets the NRMSE at the end.",
+        "epoch, two seeds, ± their standard deviation. In brackets the NRMSE at the end.",
         convergence_page(report["convergence"]),
         "## Few rows",
         "NRMSE of the test rows where a data set has 2,000 rows in all, a tenth of them to test:",
