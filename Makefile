@@ -23,7 +23,8 @@ check: setup
 	$(BIN)/mypy
 
 bench: setup
-	for script in benchmarks/bench_*.py; do $(BIN)/python $$script || exit 1; done
+	for script in $(filter-out benchmarks/bench_gpu%,$(wildcard benchmarks/bench_*.py)); do $(BIN)/python $$script || exit 1; done
+	$(BIN)/python benchmarks/page.py
 
 clean:
 	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache

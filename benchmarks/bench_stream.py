@@ -9,7 +9,6 @@ import os
 os.environ["OMP_NUM_THREADS"] = "1"  # before numpy and torch are imported
 
 import json
-import platform
 import subprocess
 import sys
 import tempfile
@@ -21,12 +20,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
+from record import Cell, machine, peak, write
 
 from transun import Adam, EmbeddingMLP, LogSUN, Model, OrderLog, ParquetStream, fit
 from transun.data.features import Features
 from transun.data.kinds import Bag, Id, Kind, Standardised
 
-RESULT = Path(__file__).parent / "results" / "stream.json"
 BATCH = 512
 TURNS = 3
 ORDERS, TRAINED = 300_000, 40 * BATCH
@@ -42,7 +41,7 @@ def best(call: Callable[[], int]) -> tuple[float, float]:
     return rows / (time.perf_counter() - wall), rows / (time.process_time() - cpu)
 
 
-def speed(folder: Path) -> dict[str, object]:
+def speed(folder: Path) -> list[list[Cell]]:
     log = OrderLog(orders=ORDERS, users=100_000, items=20_000)
     kinds: dict[str, Kind] = {"user": Id(), "item": Id(), "history": Bag(like="item"), "log_price": Standardised()}
     log.to_parquet(folder, rows_per_file=100_000, progress=False)
@@ -64,14 +63,11 @@ def speed(folder: Path) -> dict[str, object]:
     print(
         f"reading {read:,.0f} rows/s, training {train:,.0f}: {read / train:.1f}x ({read_cpu / train_cpu:.1f}x in CPU)"
     )
-    return {
-        "read_rows_per_second": round(read),
-        "train_rows_per_second": round(train),
-        "ratio": round(read / train, 1),
-        "cpu_ratio": round(read_cpu / train_cpu, 1),
-        "rows": ORDERS,
-        "bytes_on_disk": sum(file.stat().st_size for file in folder.iterdir()),
-    }
+    size = sum(file.stat().st_size for file in folder.iterdir())
+    return [
+        ["reading shuffled batches", ORDERS, size >> 20, read, None, read / train, read_cpu / train_cpu],
+        ["training on them", TRAINED, None, train, None, 1.0, 1.0],
+    ]
 
 
 def wide(folder: Path) -> int:
@@ -86,12 +82,6 @@ def wide(folder: Path) -> int:
     for copy in range(1, copies):
         (folder / f"part-{copy:03d}.parquet").hardlink_to(first)
     return copies * first.stat().st_size
-
-
-def peak() -> int:
-    """Most bytes of memory that this process has held; getrusage would count those of its parent before it began."""
-    status = Path("/proc/self/status").read_text()
-    return int(status.split("VmHWM:")[1].split()[0]) * 1024
 
 
 def pass_over(folder: Path) -> None:
@@ -117,18 +107,19 @@ def pass_over(folder: Path) -> None:
     print(json.dumps({"rows": rows, "seconds": round(seconds, 1), "peak_bytes": peak(), "bare_bytes": bare}))
 
 
-def memory(folder: Path) -> dict[str, object]:
+def memory(folder: Path) -> tuple[list[Cell], str]:
     size = wide(folder)
     done = subprocess.run([sys.executable, __file__, str(folder)], capture_output=True, text=True, check=True)
     result = json.loads(done.stdout)
-    result = {"cap_bytes": CAP, "folder_bytes": size, "trained_steps": STEPS} | result
-    result |= {"folder_over_cap": round(size / CAP, 1), "under_cap": result["peak_bytes"] < CAP}
-    mib = {name: result[name] >> 20 for name in ("folder_bytes", "cap_bytes", "peak_bytes", "bare_bytes")}
-    print(
-        "MiB: folder {folder_bytes:,}, cap {cap_bytes}, peak {peak_bytes}, of it libraries {bare_bytes}".format(**mib)
+    most, bare = result["peak_bytes"] >> 20, result["bare_bytes"] >> 20
+    note = (
+        f"The large folder is {size / CAP:.1f} times the cap of {CAP >> 20} MiB, and the process that read it all and "
+        f"trained {STEPS} steps held at most {most} MiB, {bare} MiB of it libraries: "
+        f"{'under' if result['peak_bytes'] < CAP else 'OVER'} the cap."
     )
-    print(f"{result['rows']:,} rows in {result['seconds']} s")
-    return result
+    print(note)
+    rows = result["rows"]
+    return ["one pass over a large folder", rows, size >> 20, rows / result["seconds"], most, None, None], note
 
 
 def main() -> None:
@@ -136,13 +127,16 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         fast = speed(Path(folder))
     with tempfile.TemporaryDirectory() as folder:
-        small = memory(Path(folder))
-    versions = {"python": platform.python_version(), "torch": torch.__version__, "pyarrow": pa.__version__}
-    # A load above the number of cores says that the machine was shared and the times are long.
-    machine = {"cores": os.cpu_count(), "load": round(os.getloadavg()[0], 1)}
-    report = {"turns": TURNS, "batch": BATCH, "machine": machine, "versions": versions, "speed": fast, "memory": small}
-    RESULT.parent.mkdir(exist_ok=True)
-    RESULT.write_text(json.dumps(report, indent=2) + "\n")
+        small, note = memory(Path(folder))
+    write(
+        "stream",
+        f"Reading shuffled batches of {BATCH} rows from Parquet against training on them (EmbeddingMLP, LogSUN), the "
+        f"best of {TURNS} turns, and the memory of a pass over more data than fits.",
+        ["what", "rows", "MiB on disk", "rows/s", "peak MiB", "over training", "over training, CPU"],
+        [*fast, small],
+        [note],
+        where=machine("torch", "pyarrow"),
+    )
 
 
 if __name__ == "__main__":

@@ -1,0 +1,94 @@
+"""What `import transun` adds to `import torch`, and how long `transun --help` takes: processes in turns.
+
+Writes benchmarks/results/startup.json. Wall seconds are of a machine with warm disk caches; CPU seconds leave out
+what other processes took.
+"""
+
+import os
+
+os.environ["OMP_NUM_THREADS"] = "1"
+
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from record import Cell, machine, write
+
+TURNS = 5
+COMMAND = str(Path(sys.executable).parent / "transun")
+PYTHON = {
+    "python": "pass",
+    "import transun": "import transun",
+    "import torch": "import torch",
+    "import torch, transun": "import torch, transun",
+    "import torch, transun; transun.LogSUN": "import torch, transun; transun.LogSUN",
+    "import torch, transun; transun.train": "import torch, transun; transun.train",
+    "from transun import *": "import torch; from transun import *",
+}
+COMMANDS = ["--help", "--version", "fit --help", "diagnose --help", "reproduce --help", "leaderboard --help"]
+OVER_TORCH = 0.3
+HELP = 0.5
+
+
+def timed(call: list[str]) -> tuple[float, float]:
+    """Wall and CPU seconds of a process."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    began = time.perf_counter()
+    subprocess.run(call, check=True, capture_output=True)
+    wall = time.perf_counter() - began
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def imports_torch(arguments: str) -> bool:
+    """Whether a command imports torch."""
+    code = (
+        "import sys; sys.argv = ['transun', *sys.argv[1:]]\n"
+        "from transun.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "print('torch' in sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *arguments.split()], check=True, capture_output=True, text=True)
+    return done.stderr.strip().endswith("True")
+
+
+def main() -> None:
+    calls = {name: [sys.executable, "-c", code] for name, code in PYTHON.items()}
+    calls |= {f"transun {arguments}": [COMMAND, *arguments.split()] for arguments in COMMANDS}
+    times: dict[str, list[tuple[float, float]]] = {name: [] for name in calls}
+    for turn in range(TURNS + 1):
+        for name, call in calls.items():
+            found = timed(call)
+            if turn:  # the first only warms the caches
+                times[name].append(found)
+    rows: list[list[Cell]] = []
+    for name, found in times.items():
+        wall, cpu = statistics.median(w for w, _ in found), statistics.median(c for _, c in found)
+        base = times["import torch"] if name.startswith(("import torch,", "from")) else None
+        over = statistics.median(c - b for (_, c), (_, b) in zip(found, base, strict=True)) if base else None
+        least = min(w for w, _ in found)
+        torch = imports_torch(name.removeprefix("transun ")) if name.startswith("transun ") else None
+        rows.append([name, least, wall, cpu, over, torch])
+        print(*rows[-1], flush=True)
+    added = max(float(row[4]) for row in rows if row[4] is not None)  # type: ignore[arg-type]
+    helps = max(float(row[3]) for row in rows if str(row[0]).endswith("--help"))  # type: ignore[arg-type]
+    write(
+        "startup",
+        f"Start-up: what `import transun` and its names add to `import torch` (the aim is under {OVER_TORCH} s), and "
+        f"the time of `transun --help` (under {HELP} s, without importing torch). {TURNS} turns of all of them.",
+        ["what", "seconds, best", "seconds, median", "CPU seconds", "CPU seconds over torch", "imports torch"],
+        rows,
+        [
+            "`import transun` alone imports nothing: names are found on first use.",
+            f"The most that a name adds is {added:.2f} s of CPU; the slowest help takes {helps:.2f} s of CPU.",
+        ],
+        where=machine("torch", "typer"),
+    )
+
+
+if __name__ == "__main__":
+    main()

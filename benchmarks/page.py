@@ -1,0 +1,74 @@
+"""Write docs/speed.md from benchmarks/results/*.json: one section a file, in the order of their names.
+
+`python benchmarks/page.py` writes the page; `--check` fails if it is out of date. Every file is one table, see
+record.py; nothing here knows what was measured, so that a new benchmark needs no change.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+RESULTS = ROOT / "benchmarks" / "results"
+PAGE = ROOT / "docs" / "speed.md"
+KEYS = {"what", "command", "machine", "columns", "rows", "notes"}
+NO_TABLE = {"guard"}  # what tests compare with, of no interest to a reader
+HEAD = """# Speed
+
+What the benchmarks measured, written by `make bench`. Times are of the machine that each section names; ratios are
+within one run in which both sides took turns, and are what carries over to other machines.
+"""
+
+
+def cell(value: Any) -> str:
+    """A cell as text: four digits of a float, separators in a large integer, nothing for no value."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.4g}"
+    return str(value).replace("|", "\\|")
+
+
+def section(name: str, found: dict[str, Any]) -> str:
+    """One result as a section."""
+    if set(found) != KEYS:
+        raise ValueError(f"results/{name}.json has the keys {sorted(found)}, not {sorted(KEYS)}: see record.py")
+    numeric = [all(not isinstance(row[i], str) for row in found["rows"]) for i in range(len(found["columns"]))]
+    lines = [
+        f"| {' | '.join(found['columns'])} |",
+        f"| {' | '.join('--:' if number else ':--' for number in numeric)} |",
+        *(f"| {' | '.join(cell(value) for value in row)} |" for row in found["rows"]),
+    ]
+    parts = [f"## {name.replace('_', ' ')}", found["what"], "\n".join(lines)]
+    if found["notes"]:
+        parts.append("\n".join(f"- {note}" for note in found["notes"]))
+    parts.append(f"`{found['command']}` on {found['machine']}.")
+    return "\n\n".join(parts)
+
+
+def page(results: Path = RESULTS) -> str:
+    """The page of all results there are."""
+    files = [file for file in sorted(results.glob("*.json")) if file.stem not in NO_TABLE]
+    sections = [section(file.stem, json.loads(file.read_text(encoding="utf-8"))) for file in files]
+    return "\n\n".join([HEAD.rstrip(), *sections]) + "\n"
+
+
+def main(check: bool) -> int:
+    """Write the page, or say that it is out of date."""
+    text = page()
+    if not check:
+        PAGE.write_text(text, encoding="utf-8")
+        return 0
+    fresh = PAGE.exists() and PAGE.read_text(encoding="utf-8") == text
+    if not fresh:
+        print(f"{PAGE.relative_to(ROOT)} is out of date: run python benchmarks/page.py")
+    return int(not fresh)
+
+
+if __name__ == "__main__":
+    sys.exit(main("--check" in sys.argv))
