@@ -4,7 +4,7 @@ import copy
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self, cast
 
 import torch
 from torch import Tensor, nn
@@ -115,7 +115,7 @@ class _Weighed:
     def batches(self, size: int, *, seed: int | None = None) -> Iterator[Rows]:
         for source, weight in zip(self.sources, self.weights, strict=True):
             for rows in source.batches(size, seed=seed):
-                yield Batch(rows.x, rows.y, _weights(rows) * weight)
+                yield Batch(cast(Any, rows.x), rows.y, _weights(rows) * weight)
 
 
 def _weights(rows: Rows) -> Tensor:

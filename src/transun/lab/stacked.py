@@ -51,7 +51,7 @@ class Stacked(nn.Module):
         raw: list[Tensor] = []
         for stack, output, route in zip(cast(Any, self.stacks), cast(Any, self.outputs), self.routes, strict=True):
             own = seen[route.of][: route.shared + 1] if seen else [batch]
-            value = own[-1] if route.pulls else own[-1].detach()
+            value: Any = own[-1] if route.pulls else cast(Tensor, own[-1]).detach()
             for stage in stack:
                 value = stage(value)
                 own.append(value)
