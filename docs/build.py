@@ -78,6 +78,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "levels": lambda: claims_block("levels"),
     "boosters": boosters_block,
     "leaderboard": leaderboard_block,
+    "ahead": lambda: claims_block("ahead"),
 }
 PAGES = [ROOT / "README.md"]
 

@@ -34,16 +34,16 @@ def reproduce(
 
     Finished runs are kept in OUT/runs: what was interrupted goes on where it stopped, and tables share runs. The
     public data sets are looked for in the folder TRANSUN_DATA, else in ../shared/data. `all --quick` takes some
-    minutes on two cores, `all` some hours.
+    minutes on two cores, `all` some hours; it leaves out `ahead`, which takes an hour of its own.
 
     Example: transun reproduce synthetic --quick --out reports
     """
-    from transun.report.reproductions import REPRODUCTIONS, Desk, prepare, put_down
+    from transun.report.reproductions import ALL, REPRODUCTIONS, Desk, prepare, put_down
 
     if not names:
         print_table(["name", "what"], [[name, made.title] for name, made in REPRODUCTIONS.items()])
         return
-    chosen = list(REPRODUCTIONS) if names == ["all"] else names
+    chosen = list(ALL) if names == ["all"] else names
     for name in chosen:
         _require_known(name, list(REPRODUCTIONS))
     desk = Desk(out, quick, jobs, progress, dict(_folder(given) for given in own))
