@@ -61,11 +61,12 @@ class NetworkRegressor(RegressorMixin, ValueParameters):  # type: ignore[misc]
     `optimiser__rate`.
 
     Epochs and patience were chosen with `LogSUN()` on 30,000 rows of KuaiRand, whose ids overfit after four epochs, and
-    10,000 orders of Online Retail, which improve for ten to fifteen: no fixed number of epochs suits both. Early stopping is within 1 %
-    of the best NRMSE found on either, and averaged weights are no worse than the last ones. The price is that it keeps
-    weights from before the learning rate has decayed. On 4,000 simulated rows of 20 items and a price the totals came
-    out 2.0 ± 0.1 % lower than those of training, which `balanced` mends, and the distance to the true mean was 19 % of
-    it; with `validation_fraction=0, epochs=10` it was 16 %. Prefer that for tables without many ids.
+    10,000 orders of Online Retail, which improve for ten to fifteen: no fixed number of epochs suits both. Early
+    stopping is within 1 % of the best NRMSE found on either, and averaged weights are no worse than the last ones. The
+    price is that it keeps weights from before the learning rate has decayed. On 4,000 simulated rows of 20 items and a
+    price the totals came out 2.0 ± 0.1 % lower than those of training, which `balanced` mends, and the distance to the
+    true mean was 19 % of it; with `validation_fraction=0, epochs=10` it was 16 %. Prefer that for tables without many
+    ids.
 
     Args:
         head: the method; None is `AutoSUN()`, for targets ≥ 0. Signed targets need `Scaled(TranSUN(Asinh()))` or
