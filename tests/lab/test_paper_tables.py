@@ -11,11 +11,12 @@ from transun.lab.boards import FULL, QUICK
 from transun.lab.frozen import Frozen
 from transun.lab.methods import METHODS
 from transun.lab.paper import industrial, variance
-from transun.lab.paper.jobs import Job, carry_out_jobs, main
+from transun.lab.paper.jobs import Job, carry_out_jobs
 from transun.lab.paper.registry import FIGURES, PAPER, do_all, plan
 from transun.lab.protocol import Study
 from transun.lab.sources import Source, freeze
 from transun.lab.store import Store
+from transun.lab.worker import main
 from transun.model import Model
 from transun.report.figures import draw, figure_page
 from transun.report.paper import paper_page

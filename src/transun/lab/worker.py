@@ -1,14 +1,18 @@
-"""Carries out a list of studies: `python -m transun.lab.worker --cache DIR --store DIR --jobs 16 STUDIES.jsonl`.
+"""Carries out a list: `python -m transun.lab.worker --cache DIR --store DIR --jobs 16 LIST.jsonl`.
+
+A line is a study, a run, or a job of the paper's tables.
 
 Needs torch and numpy alone, hence any machine will do: copy the package, the cache of frozen data and the list there,
 and the store's folder back.
 """
 
 import argparse
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from transun.lab.paper.jobs import Job, carry_out_jobs
 from transun.lab.pool import carry_out
 from transun.lab.protocol import read_studies
 from transun.lab.store import Store
@@ -17,14 +21,17 @@ from transun.lab.store import Store
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do what the list says; finished runs are found in the store and not repeated."""
     parser = argparse.ArgumentParser(prog="python -m transun.lab.worker", description=__doc__)
-    parser.add_argument("studies", type=Path, help="lines of JSON, a study or a run each, as the plan wrote them")
+    parser.add_argument("list", type=Path, help="lines of JSON, a study, a run or a job each, as a plan wrote them")
     parser.add_argument("--cache", type=Path, required=True, help="folder of frozen data")
     parser.add_argument("--store", type=Path, required=True, help="folder of reports, one file a run")
     parser.add_argument("--jobs", type=int, default=2, help="processes of one thread each")
     given = parser.parse_args(arguments)
-    studies = read_studies(given.studies.read_text(encoding="utf-8").splitlines())
+    lines = [line for line in given.list.read_text(encoding="utf-8").splitlines() if line.strip()]
+    jobs = [line for line in lines if "job" in json.loads(line)]
+    studies = read_studies(line for line in lines if line not in jobs)
     try:
         carry_out(studies, Store(given.store), given.cache, given.jobs)
+        carry_out_jobs(map(Job.parse, jobs), Store(given.store), given.cache, given.jobs)
     except KeyboardInterrupt:
         print("interrupted; finished runs are kept", file=sys.stderr)
         return 130

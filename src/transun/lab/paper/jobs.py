@@ -1,15 +1,12 @@
 """Computations of the paper's tables that are not runs: pure functions of a text, done by processes, kept in a store.
 
-On another machine, with torch and numpy alone:
-`python -m transun.lab.paper.jobs JOBS.jsonl --cache DIR --store DIR --jobs 16`.
+On another machine, with torch and numpy alone, `transun.lab.worker` does them.
 """
 
-import argparse
 import json
 import os
-import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -114,25 +111,3 @@ class _Progress:
             self.told = now
             left = (now - self.began) * (self.total - self.done) / self.done
             self.say(f"{self.done} of {self.total} other computations, about {left / 60:.1f} min left")
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Do what the list says; finished jobs are found in the store and not repeated."""
-    parser = argparse.ArgumentParser(prog="python -m transun.lab.paper.jobs", description=__doc__)
-    parser.add_argument("list", type=Path, help="lines of JSON, the text of a job each")
-    parser.add_argument("--cache", type=Path, required=True, help="folder of frozen data")
-    parser.add_argument("--store", type=Path, required=True, help="folder of results, one file a job")
-    parser.add_argument("--jobs", type=int, default=2, help="processes of one thread each")
-    given = parser.parse_args(arguments)
-    lines = given.list.read_text(encoding="utf-8").splitlines()
-    jobs = [Job.parse(line) for line in lines if line.strip()]
-    try:
-        carry_out_jobs(jobs, Store(given.store), given.cache, given.jobs)
-    except KeyboardInterrupt:
-        print("interrupted; finished jobs are kept", file=sys.stderr)
-        return 130
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

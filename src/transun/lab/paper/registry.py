@@ -80,7 +80,7 @@ def do_all(
 
 
 def plan(parts: Iterable[Part], keys: Keys, *, quick: bool) -> tuple[list[str], list[str]]:
-    """Lines for `transun.lab.worker` and for `transun.lab.paper.jobs`, each once."""
+    """Lines for `transun.lab.worker`, studies and jobs, each once."""
     chosen = list(parts)
     studies = dict.fromkeys(study.text for part in chosen for study in part.studies(keys, quick))
     jobs = dict.fromkeys(job.text for part in chosen for job in part.jobs(keys, quick))
