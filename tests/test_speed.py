@@ -26,9 +26,10 @@ def stored(guard):
     return json.loads(guard.STORED.read_text(encoding="utf-8"))
 
 
-def test_nothing_got_slower(guard, stored):
-    found = guard.regressions(guard.measured(), stored)
-    assert not found, "\n".join(found)
+def test_nothing_got_slower(guard):
+    # In a process of its own: torch formats the stack now and then, and pytest's is deep and differs by version.
+    found = subprocess.run([sys.executable, guard.__spec__.origin], capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stdout + found.stderr
 
 
 def test_work_done_twice_is_noticed(guard, stored):
