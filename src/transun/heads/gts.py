@@ -1,7 +1,5 @@
 """Generalized TranSUN: any head plus one branch that learns its bias under stop-gradient."""
 
-from typing import Self
-
 from torch import Tensor
 
 from transun.heads.head import Branch, Head, Raw, Scores, Wrapper
@@ -57,11 +55,6 @@ class GTS(Wrapper):
         u = self.inner.point(tuple(host)).detach()
         inner = {f"inner.{name}": pair for name, pair in self.inner.scores(tuple(host), y).items()}
         return inner | {"bias": (z.squeeze(-1), self.scheme.encode(y, u, self.inner.transform))}
-
-    def prepare(self, y: Tensor) -> Self:
-        prepared = super().prepare(y)
-        prepared.transform.check(y)
-        return prepared
 
     def start(self, y: Tensor) -> Raw:
         host = self.inner.start(y)

@@ -124,7 +124,9 @@ class Wrapper(Head):
         return self.inner.scores(raw, y)
 
     def prepare(self, y: Tensor) -> Self:
-        return self.replace(inner=self.inner.prepare(y))
+        prepared = self.replace(inner=self.inner.prepare(y))
+        prepared.transform.check(y)  # a wrapper may believe in fewer targets than what it wraps
+        return prepared
 
     def start(self, y: Tensor) -> Raw:
         return self.inner.start(y)

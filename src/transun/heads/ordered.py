@@ -1,7 +1,5 @@
 """A share of the prediction that keeps the order of what a head predicted before any debiasing."""
 
-from typing import Self
-
 from torch import Tensor
 
 from transun.heads.head import ALL, Branch, Head, Raw, Scores, Wrapper
@@ -56,11 +54,6 @@ class Ordered(Wrapper):
     def scores(self, raw: Raw, y: Tensor) -> Scores:
         inner = self.inner.scores(raw[:-1], y)
         return {f"inner.{name}": pair for name, pair in inner.items()} | {"order": (self.point(raw), y)}
-
-    def prepare(self, y: Tensor) -> Self:
-        prepared = super().prepare(y)
-        prepared.transform.check(y)
-        return prepared
 
     def start(self, y: Tensor) -> Raw:
         host = self.inner.start(y)
