@@ -10,7 +10,7 @@ from transun.backbones import Inputs
 from transun.backbones.activations import Pointwise
 from transun.backbones.embedding import Dense
 from transun.heads import Raw
-from transun.model import Model, Network
+from transun.model import Model, Network, follow
 
 __all__ = ["fused"]
 
@@ -63,19 +63,14 @@ class _Fused(nn.Module):
         return self.head(self._raw(batch))  # type: ignore[no-any-return]
 
     def _raw(self, batch: Inputs) -> Raw:
-        seen: list[list[Any]] = []
-        for stack, route in zip(cast(Any, self.before), self.routes, strict=True):
-            own = seen[route.of][: route.shared + 1] if seen else [batch]
-            for stage in stack:
-                own.append(stage(own[-1]))
-            seen.append(own)
+        ends = list(follow(self.routes, self.before, batch))
         weight, *weights = self.weights
         bias, *biases = self.biases
         if self.one_input:
-            x = torch.addmm(bias, weight, seen[0][-1].t())
-            x = x.view(len(seen), len(weight) // len(seen), x.shape[1])
+            x = torch.addmm(bias, weight, ends[0].t())
+            x = x.view(len(ends), len(weight) // len(ends), x.shape[1])
         else:
-            x = torch.baddbmm(bias, weight, torch.stack([own[-1] for own in seen]).transpose(1, 2))
+            x = torch.baddbmm(bias, weight, torch.stack(ends).transpose(1, 2))
         for function, weight, bias in zip(self.functions, weights, biases, strict=True):
             x = torch.baddbmm(bias, weight, function(x))
         return x.transpose(1, 2).unbind()
@@ -89,7 +84,7 @@ def _first_alike(network: Network) -> int | None:
     stages = list(cast(nn.Sequential, network.stacks[0]))
     start = len(stages)
     # One look is enough: stages of one place come from one builder.
-    while start > max(network.shared) and _is_dense(stages[start - 1]):
+    while start > max(route.shared for route in network.routes) and _is_dense(stages[start - 1]):
         start -= 1
     return start if start < len(stages) else None
 

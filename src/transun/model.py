@@ -2,6 +2,7 @@
 
 import copy
 import warnings
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Self, cast
 
@@ -29,7 +30,6 @@ class Network(nn.Module):
         super().__init__()
         builders = backbone.stages()
         self.routes = tuple(_route(index, branch, backbone) for index, branch in enumerate(branches))
-        self.shared = tuple(route.shared for route in self.routes)
         self.stacks, self.outputs = nn.ModuleList(), nn.ModuleList()
         for route in self.routes:  # whole branches in turn, so that the first draws the same weights under every head
             self.stacks.append(nn.Sequential(*(build() for build in builders[route.shared :])))
@@ -40,18 +40,8 @@ class Network(nn.Module):
 
     def forward(self, batch: Inputs) -> Raw:
         """One (B, width) tensor per branch."""
-        # What every branch has seen: the batch and the activation after each of its stages, shared ones included.
-        seen: list[list[Inputs]] = []
-        raw: list[Tensor] = []
-        for (stack, output), route in zip(self._parts(), self.routes, strict=True):
-            own = seen[route.of][: route.shared + 1] if seen else [batch]
-            value = own[-1] if route.pulls else _read_only(own[-1])
-            for stage in stack:
-                value = stage(value)
-                own.append(value)
-            seen.append(own)
-            raw.append(output(value))
-        return tuple(raw)
+        ends = follow(self.routes, self.stacks, batch)
+        return tuple(output(end) for (_, output), end in zip(self._parts(), ends, strict=True))
 
     @torch.no_grad()
     def start(self, constants: Raw) -> None:
@@ -128,6 +118,20 @@ class Model(nn.Module):
             if name not in own or own[name].shape != value.shape:
                 raise ValueError(f"the base does not fit: its {name!r} is missing here or has another shape")
         self.network.load_state_dict(state, strict=False)
+
+
+def follow(routes: Iterable[Branch], stacks: Iterable[Any], batch: Any) -> Iterator[Any]:
+    """What every branch ends in: its own stages, after those that it shares and that have run already."""
+    # What every branch has seen: the batch and the activation after each of its stages, shared ones included.
+    seen: list[list[Any]] = []
+    for route, stack in zip(routes, stacks, strict=True):
+        own = seen[route.of][: route.shared + 1] if seen else [batch]
+        value = own[-1] if route.pulls else _read_only(own[-1])
+        for stage in stack:
+            value = stage(value)
+            own.append(value)
+        seen.append(own)
+        yield value
 
 
 def _route(index: int, branch: Branch, backbone: Backbone) -> Branch:

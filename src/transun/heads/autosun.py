@@ -41,8 +41,8 @@ def AutoSUN(shared: int = 0, order: float = 0.2) -> Head:  # noqa: N802
     Args:
         shared: leading stages that the three share. 1 shares the embedding and costs little more than dense layers; 0
             gives each its own network, which is more accurate and has three tables for one.
-        order: share of the prediction that keeps the order of the log target; see `Ordered`. More ranks better and
-            costs squared error: a fifth of it 0.2 % on the worst of six public data sets.
+        order: share of the prediction that keeps the order of the log target; see `Ordered`. More ranks as
+            the log target does, mostly better, and costs squared error; reports/ahead.md has both on six data sets.
 
     >>> len(AutoSUN().branches)
     7

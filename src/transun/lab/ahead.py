@@ -32,8 +32,8 @@ RIVALS = (
 # Those of them that estimate E[y|x] whatever the law of y: the others assume one, or are calibrated on average only.
 UNBIASED = ("MSE", "Poisson", "Gamma", "Tweedie 1.5", "LogSUN", "SqrtSUN")
 ORDER = "LogMSE"
-# What a total may be off by, what order may be worse than that of LogMSE, and what keeping it may cost in NRMSE.
-TOTAL, WORSE, COST = 0.02, 0.005, 0.01
+# What a total may be off by, and what order may be worse than that of LogMSE.
+TOTAL, WORSE = 0.02, 0.005
 Found = Mapping[str, Reports]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from transun.lab.boards import Board
 from transun.lab.methods import Method
-from transun.lab.protocol import Study, name_of
+from transun.lab.protocol import Study
 from transun.lab.run import Run
 from transun.lab.store import Store
 from transun.optimisers import Adam
@@ -41,7 +41,7 @@ def convergence_table(studies: Mapping[tuple[str, str], Study], store: Store) ->
             steps = [steps_to(report["looks"]) for report in reports]
             rows.append(
                 {
-                    "dataset": name_of(study.candidates[0].dataset) or name,
+                    "dataset": name,
                     "method": method,
                     "steps": fmean(steps),
                     "spread": stdev(steps) if len(steps) > 1 else 0.0,

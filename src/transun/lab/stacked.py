@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from transun.backbones import EmbeddingMLP
 from transun.heads import Raw
-from transun.model import Model, Network
+from transun.model import Model, Network, follow
 
 # A batch of every lane: (S, B) or (S, B, L) a column; lanes that see the same rows may have a first size of 1.
 Lanes = Mapping[str, Tensor]
@@ -47,17 +47,8 @@ class Stacked(nn.Module):
 
     def forward(self, batch: Lanes) -> Raw:
         """One (S, B, width) tensor per branch."""
-        seen: list[list[Any]] = []
-        raw: list[Tensor] = []
-        for stack, output, route in zip(cast(Any, self.stacks), cast(Any, self.outputs), self.routes, strict=True):
-            own = seen[route.of][: route.shared + 1] if seen else [batch]
-            value: Any = own[-1] if route.pulls else cast(Tensor, own[-1]).detach()
-            for stage in stack:
-                value = stage(value)
-                own.append(value)
-            seen.append(own)
-            raw.append(output(value))
-        return tuple(raw)
+        ends = follow(self.routes, self.stacks, batch)
+        return tuple(output(end) for output, end in zip(cast(Any, self.outputs), ends, strict=True))
 
     @torch.no_grad()
     def write(self, model: Model, values: Sequence[Tensor]) -> None:
