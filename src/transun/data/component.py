@@ -39,8 +39,9 @@ class Component(ABC):
     def density(self, v: Tensor) -> Tensor:
         """Probability density at v, 0 outside the range."""
 
+    # Quoted, here and below: to name the class would import all of numpy.random.
     @abstractmethod
-    def sample(self, n: int, rng: np.random.Generator) -> np.ndarray:
+    def sample(self, n: int, rng: "np.random.Generator") -> np.ndarray:
         """Draw n independent values, float64."""
 
     def rule(self, low: float, high: float) -> tuple[Tensor, Tensor]:
@@ -72,7 +73,7 @@ class Point(Component):
         """0 everywhere: a point mass has no density, its probability shows in `rule` only."""
         return torch.zeros_like(v)
 
-    def sample(self, n: int, rng: np.random.Generator) -> np.ndarray:
+    def sample(self, n: int, rng: "np.random.Generator") -> np.ndarray:
         """The point, n times."""
         return np.full(n, self.at)
 
@@ -102,7 +103,7 @@ class Uniform(Component):
         """1 / (high - low) inside."""
         return ((v >= self.low) & (v <= self.high)).to(v.dtype) / (self.high - self.low)
 
-    def sample(self, n: int, rng: np.random.Generator) -> np.ndarray:
+    def sample(self, n: int, rng: "np.random.Generator") -> np.ndarray:
         """Draws of the generator's uniform."""
         return rng.uniform(self.low, self.high, n)
 
@@ -130,7 +131,7 @@ class Gamma(Component):
         log = torch.xlogy(torch.tensor(self.shape - 1, dtype=v.dtype), inside) - inside - math.lgamma(self.shape)
         return torch.where(v >= 0, log.exp() / self.scale, 0)
 
-    def sample(self, n: int, rng: np.random.Generator) -> np.ndarray:
+    def sample(self, n: int, rng: "np.random.Generator") -> np.ndarray:
         """Draws of the generator's gamma."""
         return rng.gamma(self.shape, self.scale, n)
 
@@ -158,7 +159,7 @@ class Beta(Component):
         value = inside ** (self.a - 1) * (1 - inside) ** (self.b - 1) * math.exp(log_norm)
         return torch.where((v >= 0) & (v <= 1), value, 0)
 
-    def sample(self, n: int, rng: np.random.Generator) -> np.ndarray:
+    def sample(self, n: int, rng: "np.random.Generator") -> np.ndarray:
         """Draws of the generator's beta."""
         return rng.beta(self.a, self.b, n)
 
@@ -191,7 +192,7 @@ class TruncatedNormal(Component):
         bell = torch.exp(-(((v - self.center) / self.scale) ** 2) / 2) / (self.scale * math.sqrt(2 * math.pi) * kept)
         return torch.where((v >= self.low) & (v <= self.high), bell, 0)
 
-    def sample(self, n: int, rng: np.random.Generator) -> np.ndarray:
+    def sample(self, n: int, rng: "np.random.Generator") -> np.ndarray:
         """Quantiles of uniform draws: no rejection, however narrow the interval."""
         share = torch.from_numpy(rng.uniform(self._below(self.low), self._below(self.high), n))
         draws = (self.center + self.scale * torch.special.ndtri(share)).clamp(self.low, self.high)
