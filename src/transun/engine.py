@@ -16,7 +16,7 @@ __all__ = ["Compiled", "Eager", "Engine"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 Outputs = Callable[[Inputs, int], Raw]
-Terms = Callable[[Inputs, Tensor, Tensor | None], dict[str, Tensor]]
+Terms = Callable[[Inputs, Tensor, Tensor | None], tuple[tuple[str, ...], Tensor]]
 
 _PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16}
 _PROGRAMS = 64
@@ -42,11 +42,15 @@ class Engine:
             )
 
     def terms(self, model: Model, batch_size: int) -> Terms:
-        """The function of (x, y, weight) that gives the mean of every term; most batches have `batch_size` rows."""
+        """The function of (x, y, weight) that gives the names of the terms and their means, (terms,).
+
+        Most batches have `batch_size` rows.
+        """
         outputs = self._outputs(model, batch_size)
 
-        def run(x: Inputs, y: Tensor, weight: Tensor | None) -> dict[str, Tensor]:
-            return {name: _mean(term, weight) for name, term in model.head.loss(outputs(x, len(y)), y).items()}
+        def run(x: Inputs, y: Tensor, weight: Tensor | None) -> tuple[tuple[str, ...], Tensor]:
+            terms = model.head.loss(outputs(x, len(y)), y)
+            return tuple(terms), _means(torch.stack(tuple(terms.values())), weight)
 
         return run
 
@@ -128,8 +132,9 @@ def _raw(model: Model, precision: str, x: Inputs) -> Raw:
         return model.raw(x)
 
 
-def _mean(term: Tensor, weight: Tensor | None) -> Tensor:
+def _means(terms: Tensor, weight: Tensor | None) -> Tensor:
+    """Of terms (terms, B), all at once: in a small step every operation counts."""
     if weight is None:
-        return term.mean()
+        return terms.mean(1)
     # A batch may happen to hold only rows of weight zero: it teaches nothing.
-    return (term * weight).sum() / weight.sum().clamp(min=torch.finfo(weight.dtype).tiny)
+    return (terms * weight).sum(1) / weight.sum().clamp(min=torch.finfo(weight.dtype).tiny)

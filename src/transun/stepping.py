@@ -26,6 +26,7 @@ class Stepper:
     def __init__(self, dense: torch.optim.Optimizer, tables: Tables | None = None, rate: float = 0.0) -> None:
         self.dense, self.tables, self.rate = dense, tables, rate
         self._rates: list[float] = [group["lr"] for group in dense.param_groups]
+        self._parameters: list[nn.Parameter] = [one for group in dense.param_groups for one in group["params"]]
         self._factor = 1.0
 
     def by_row(self) -> list[nn.Parameter]:
@@ -49,13 +50,13 @@ class Stepper:
 
     def zero_grad(self) -> None:
         """Forget gradients; those of table rows are made anew with every batch."""
-        self.dense.zero_grad()
+        for parameter in self._parameters:  # torch's own loop writes a profile of itself, which costs more than it
+            parameter.grad = None
 
     def clip(self, norm: float) -> None:
         """Scale all gradients so that their common norm is at most this."""
-        dense = [parameter for group in self.dense.param_groups for parameter in group["params"]]
         rows = [] if self.tables is None else self.tables.gathered()
-        nn.utils.clip_grad_norm_([*dense, *rows], norm)
+        nn.utils.clip_grad_norm_([*self._parameters, *rows], norm)
 
     def step(self, before: Callable[[nn.Parameter, Tensor | None], None] | None = None) -> None:
         """One step; `before` is told of every table and the rows of it that are about to move, None for all."""

@@ -95,7 +95,7 @@ def fit(
     with torch.random.fork_rng(devices=_devices(device)), Progress("training", total, progress) as bar:
         torch.manual_seed(seed)
         recorder = Recorder(history, bar, device)
-        descend = _Descent(stepper, average, engine.terms(model, batch_size), clip)
+        descend = Descent(stepper, average, engine.terms(model, batch_size), clip)
         state = TrainingState(model, stepper, average, keeper, recorder)
         journal = Journal(resume, _plan(optimiser, epochs, batch_size, seed, len(data), engine))
         done = journal.restore(state)
@@ -146,7 +146,7 @@ def _steps(data: Source, epochs: int, batch_size: int, seed: int, done: int) -> 
 
 
 @dataclass
-class _Descent:
+class Descent:
     """One step down the gradient of a batch."""
 
     stepper: Stepper
@@ -158,12 +158,12 @@ class _Descent:
         """The loss terms before the step."""
         self.stepper.zero_grad()
         with self.stepper.reading(rows.x) as x:
-            terms = self.terms(x, rows.y, rows.weight)
-            torch.stack(tuple(terms.values())).sum().backward()  # type: ignore[no-untyped-call]
+            names, means = self.terms(x, rows.y, rows.weight)
+            means.sum().backward()  # type: ignore[no-untyped-call]
         if self.clip is not None:
             self.stepper.clip(self.clip)
         self.stepper.step(None if self.average is None else self.average.settle)
-        return {name: term.detach() for name, term in terms.items()}
+        return dict(zip(names, means.detach().unbind(), strict=True))
 
 
 def _plan(optimiser: Optimiser, epochs: int, batch_size: int, seed: int, rows: int, engine: Engine) -> str:
