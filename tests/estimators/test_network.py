@@ -110,6 +110,14 @@ def test_quantiles_are_those_of_the_law():
     assert abs(covered - 0.9) < 3.0 * np.sqrt(0.9 * 0.1 / 500) + 0.02
 
 
+def test_a_balanced_network_keeps_the_quantiles_of_its_law():
+    plain, balanced = (
+        NetworkRegressor(ZILN(), balanced=balanced, epochs=1, random_state=0).fit(X, Y) for balanced in (False, True)
+    )
+    np.testing.assert_array_equal(balanced.predict_quantile(X, 0.5), plain.predict_quantile(X, 0.5))
+    assert not np.allclose(balanced.predict(X), plain.predict(X), rtol=1e-6)
+
+
 def test_only_heads_with_a_law_have_quantiles():
     assert hasattr(NetworkRegressor(ZILN()), "predict_quantile")
     assert hasattr(NetworkRegressor(QuantileMean()), "predict_quantile")

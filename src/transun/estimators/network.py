@@ -47,7 +47,7 @@ _DEFAULTS = {"backbone": embedding_mlp, "optimiser": Adam(), "averaging": EMA(0.
 
 def _has_law(estimator: "NetworkRegressor") -> bool:
     head = estimator._head()
-    if not hasattr(head, "quantile"):
+    if not hasattr(head.law, "quantile"):
         raise AttributeError(f"{type(head).__name__} has no law of y|x; heads such as ZILN() or QuantileMean() do")
     return True
 
@@ -211,6 +211,8 @@ class NetworkRegressor(RegressorMixin, ValueParameters):  # type: ignore[misc]
     def predict_quantile(self, X: Any, q: float | Sequence[float]) -> Array:
         """Quantiles of the law of y|x that the head assumes: only heads with a law have them.
 
+        They are the law's own also where the estimator is balanced, which corrects the mean alone.
+
         Args:
             X: rows with the columns of training, in the same order.
             q: one level, which gives (n,), or k of them, which give (n, k); strictly between 0 and 1.
@@ -223,7 +225,7 @@ class NetworkRegressor(RegressorMixin, ValueParameters):  # type: ignore[misc]
         x = self.features_.encode(read_features(self, X, reset=False))
         model = self.model_.model
         # A module's attributes are tensors or modules to the type checker.
-        quantile: Callable[[Raw, float], Tensor] = cast(Any, model.head).quantile
+        quantile: Callable[[Raw, float], Tensor] = cast(Any, model.head.law).quantile
         parts = []
         with torch.no_grad():
             for batch in Dataset(x, torch.zeros(len(next(iter(x.values()))))).batches(BATCH):

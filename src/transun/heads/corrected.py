@@ -39,6 +39,11 @@ class Corrected(Wrapper):
     def point(self, raw: Raw) -> Tensor:
         return self.correction(self.inner.point(raw))  # type: ignore[no-any-return]
 
+    @property
+    def law(self) -> Head:
+        """That of the inner head: a correction knows about the mean alone."""
+        return self.inner.law
+
     def prepare(self, y: Tensor) -> Self:
         return self.replace(inner=self.inner.prepare(y), correction=self.correction.unfitted())
 

@@ -69,6 +69,11 @@ class Head(nn.Module):
         """The prediction (B,) before any debiasing: what a plain head predicts, what a wrapper started from."""
         return self.forward(raw)
 
+    @property
+    def law(self) -> "Head":
+        """The head to ask for a law of y|x: this one, unless it only corrects what another predicts."""
+        return self
+
     def scores(self, raw: Raw, y: Tensor) -> Scores:
         """What a ranking loss may order: here the point, by the target."""
         return {"point": (self.point(raw), y)}
