@@ -102,6 +102,8 @@ METHODS: tuple[Method, ...] = (
     Method("CLTM", CLTM()),
     Method("LogSUN", LogSUN()),
     Method("LogSUN, shared embedding", LogSUN(shared=_SHARED)),
+    Method("LogSUN, 3 of 4 stages shared", LogSUN(shared=3)),
+    Method("LogSUN, all stages shared", LogSUN(shared=4)),
     Method("SqrtSUN", SqrtSUN()),
     Method("ArctanSUN", TranSUN(Arctan())),
     Method("OffsetSUN", OffsetSUN()),
