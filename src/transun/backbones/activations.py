@@ -6,10 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-# As the released code of DIN: small beside the variance of any activation that moves at all.
-_EPSILON = 1e-9
-# A running mean of about this many batches, as in the released code.
-_BATCHES = 100
+from transun.backbones.dice import Bend
 
 
 class Activation:
@@ -88,7 +85,7 @@ class Dice(Activation):
     beta: float = 0.0
 
     def build(self, width: int) -> nn.Module:
-        return _Dice(width, self.beta)
+        return Bend(width, self.beta)
 
 
 class Pointwise(nn.Module):
@@ -109,42 +106,3 @@ class _PReLU(nn.Module):
 
     def forward(self, x: Tensor, present: Tensor | None = None) -> Tensor:
         return torch.where(x > 0.0, x, self.slope * x)
-
-
-class _Dice(nn.Module):
-    """Not `nn.BatchNorm1d`, which knows no padding and refuses a batch of one row."""
-
-    mean: Tensor
-    variance: Tensor
-    batches: Tensor
-
-    def __init__(self, width: int, beta: float) -> None:
-        super().__init__()
-        self.alpha = nn.Parameter(torch.zeros(width))
-        self.beta = nn.Parameter(torch.full((width,), beta))
-        self.register_buffer("mean", torch.zeros(width))
-        self.register_buffer("variance", torch.ones(width))
-        self.register_buffer("batches", torch.zeros(()))
-
-    def forward(self, x: Tensor, present: Tensor | None = None) -> Tensor:
-        mean, variance = self._follow(x, present) if self.training else (self.mean, self.variance)
-        p = torch.sigmoid(self.beta * (x - mean) * (variance + _EPSILON).rsqrt())
-        return x * (self.alpha + (1.0 - self.alpha) * p)
-
-    def _follow(self, x: Tensor, present: Tensor | None) -> tuple[Tensor, Tensor]:
-        """The batch's mean and variance; the running ones move towards them."""
-        rows = x.flatten(0, -2).to(self.mean.dtype)  # sums of many rows lose their digits in half precision
-        weight = torch.ones_like(rows[:, :1]) if present is None else present.flatten(0, -2).to(rows)
-        count = weight.sum()
-        mean = (weight * rows).sum(0) / count.clamp(min=1.0)
-        variance = (weight * (rows - mean).square()).sum(0) / count.clamp(min=1.0)
-        # By arithmetic, not by `if`, which would break a compiled graph.
-        enough = count > 1.0
-        used = torch.where(enough, mean, self.mean), torch.where(enough, variance, self.variance)
-        with torch.no_grad():
-            self.batches.add_(enough)
-            # A plain mean at first, so that a short training is not judged by the zeros and ones it began with.
-            rate = enough / self.batches.clamp(1.0, _BATCHES)
-            self.mean.lerp_(mean, rate)
-            self.variance.lerp_(variance * count / (count - 1.0).clamp(min=1.0), rate)
-        return used

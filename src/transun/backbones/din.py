@@ -1,6 +1,6 @@
 """Deep Interest Network: a history pooled by how much each of its entries has to do with the target item."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
@@ -146,12 +146,14 @@ class ActivationUnit(nn.Module):
         self.activations = nn.ModuleList(activation.build(units) for units in hidden)
 
     def forward(self, q: Tensor, k: Tensor, present: Tensor) -> Tensor:
-        first, *others = self.layers
-        of_q, of_k, of_difference, of_product = cast(nn.Linear, first).weight.chunk(4, 1)
-        # The first layer is linear in its four parts: the one of q is computed once a row, and the (B, L, 4d) input,
-        # the largest tensor of the network, never exists.
-        once = affine(q, of_q + of_difference, cast(nn.Linear, first).bias).unsqueeze(1)
-        x = once + affine(k, of_k - of_difference) + affine(q.unsqueeze(1) * k, of_product)
+        first, *others = cast(Iterable[nn.Linear], self.layers)
+        of_q, of_k, of_difference, of_product = first.weight.chunk(4, 1)
+        # The first layer is linear in its four parts, and the difference is no part of its own: (B, L, 3d) instead of
+        # (B, L, 4d), the largest tensor of the network. One product a layer: a sum of several would pass over the
+        # units' outputs, which are wider still, once for each.
+        weight = torch.cat([of_q + of_difference, of_k - of_difference, of_product], 1)
+        q = q.unsqueeze(1)
+        x = affine(torch.cat([q.expand_as(k), k, q * k], -1), weight, first.bias)
         for activation, layer in zip(self.activations, others, strict=True):
             x = layer(activation(x, present))
         return x

@@ -1,0 +1,111 @@
+"""What `Dice` builds: an activation that follows the statistics of its input, with a backward pass of its own."""
+
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import Function, FunctionCtx, once_differentiable
+
+# As the released code of DIN: small beside the variance of any activation that moves at all.
+_EPSILON = 1e-9
+# A running mean of about this many batches, as in the released code.
+_BATCHES = 100
+
+
+class Bend(nn.Module):
+    """x·(α + (1 - α)·p), p = sigmoid(β·(x - mean) / std).
+
+    Not `nn.BatchNorm1d`, which knows no padding and refuses a batch of one row. A compiled training step reads its
+    input twice forward and twice backward: once for sums over the batch, once to write.
+
+    Args:
+        width: units, each with statistics, α and β of its own.
+        beta: β before training.
+
+    """
+
+    mean: Tensor
+    variance: Tensor
+    batches: Tensor
+
+    def __init__(self, width: int, beta: float) -> None:
+        super().__init__()
+        self.alpha = nn.Parameter(torch.zeros(width))
+        self.beta = nn.Parameter(torch.full((width,), beta))
+        self.register_buffer("mean", torch.zeros(width))
+        self.register_buffer("variance", torch.ones(width))
+        self.register_buffer("batches", torch.zeros(()))
+
+    def forward(self, x: Tensor, present: Tensor | None = None) -> Tensor:
+        if not self.training:
+            return _bent(x, self.alpha, self.beta, self.mean, (self.variance + _EPSILON).rsqrt())
+        rows = x.flatten(0, -2)
+        mean, variance, share = self._follow(rows.detach(), None if present is None else present.flatten(0, -2))
+        precision = (variance + _EPSILON).rsqrt()
+        bent = _Bent.apply(rows, self.alpha, self.beta, mean, precision, share)  # type: ignore[no-untyped-call]
+        return cast(Tensor, bent).view_as(x)
+
+    @torch.no_grad()
+    def _follow(self, rows: Tensor, present: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+        """The batch's mean and variance and each row's share in them; the running ones move towards them."""
+        weight = self.mean.new_ones(1, 1) if present is None else present.to(self.mean.dtype)
+        count = weight.sum() * (len(rows) if present is None else 1)
+        # Sums of squares lose their digits far from zero: count from the mean so far, or at first from some row.
+        origin = torch.where(self.batches > 0.0, self.mean, (rows[:1] * weight[:1]).sum(0))
+        away = rows - origin if present is None else (rows - origin) * weight
+        size = count.clamp(min=1.0)
+        shift, square = away.sum(0) / size, away.square_().sum(0) / size
+        mean, variance = origin + shift, (square - shift.square()).clamp(min=0.0)
+        # By arithmetic, not by `if`, which would break a compiled graph.
+        enough = count > 1.0
+        used = torch.where(enough, mean, self.mean), torch.where(enough, variance, self.variance)
+        self.batches.add_(enough)
+        # A plain mean at first, so that a short training is not judged by the zeros and ones it began with.
+        rate = enough / self.batches.clamp(1.0, _BATCHES)
+        self.mean.lerp_(mean, rate)
+        self.variance.lerp_(variance * count / (count - 1.0).clamp(min=1.0), rate)
+        # Statistics that are not the batch's own pass no gradient to its rows.
+        return *used, weight * (enough / size)
+
+
+def _bent(x: Tensor, alpha: Tensor, beta: Tensor, mean: Tensor, precision: Tensor) -> Tensor:
+    p = (x - mean).mul_(beta * precision).sigmoid_()
+    # As narrow as what came in: the next layer's product would narrow it again.
+    return torch.addcmul(alpha, p, 1.0 - alpha).mul_(x).to(x.dtype)
+
+
+class _Bent(Function):
+    """The activation of rows (n, d), and its gradient by formula.
+
+    With g the gradient of what comes out, s = 1/std, b = g·x·(1 - p)·p and w a row's share in mean and variance, all
+    gradients of a unit are three sums over rows and one more pass:
+
+        dα = Σ g·x·(1 - p),  dβ = s·(1 - α)·Σ b·(x - mean),
+        dx = g·(α + (1 - α)·p) + β·s·(1 - α)·(b - w·(Σ b + (x - mean)·s²·Σ b·(x - mean)))
+
+    Autograd would find the same in more passes, and keep p besides x.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: FunctionCtx, x: Tensor, alpha: Tensor, beta: Tensor, mean: Tensor, precision: Tensor, share: Tensor
+    ) -> Tensor:
+        ctx.save_for_backward(x, alpha, beta, mean, precision, share)
+        return _bent(x, alpha, beta, mean, precision)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        x, alpha, beta, mean, precision, share = ctx.saved_tensors
+        g, scale, rest = gradient.to(mean.dtype), beta * precision, 1.0 - alpha
+        away = x - mean
+        p = (away * scale).sigmoid_()
+        dx = torch.addcmul(alpha, p, rest).mul_(g)
+        b = g * x
+        b.addcmul_(b, p, value=-1.0)
+        of_alpha = b.sum(0)
+        b.mul_(p)
+        total, moment = b.sum(0), (b * away).sum(0)
+        dx.addcmul_(b, scale * rest)
+        dx.addcmul_(torch.addcmul(total, away, precision.square() * moment), share * (scale * rest), value=-1.0)
+        return dx.to(x.dtype), of_alpha, precision * rest * moment, None, None, None
