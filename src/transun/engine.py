@@ -20,6 +20,10 @@ Terms = Callable[[Inputs, Tensor, Tensor | None], tuple[tuple[str, ...], Tensor]
 
 _PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16}
 _PROGRAMS = 64
+# What the compiler of a network is told beyond its defaults. Matrix units want widths that are multiples of 8; a
+# network of 81 features has another. A value of several passes is computed in each of them, from up to so many tensors,
+# rather than written once and read by all: a GPU's memory is slower than its arithmetic.
+_NETWORK = (("force_shape_pad", True), ("triton.cudagraphs", True), ("realize_reads_threshold", 8))
 
 
 @dataclass(frozen=True)
@@ -95,8 +99,7 @@ class Compiled(Engine):
         return cast(F, run)
 
     def _outputs(self, model: Model, batch_size: int) -> Outputs:
-        # Matrix units want widths that are multiples of 8; a network of 81 features has another.
-        whole = _program(_raw, ("force_shape_pad", "triton.cudagraphs"))
+        whole = _program(_raw, _NETWORK)
         on_gpu = next(model.parameters()).is_cuda
 
         def run(x: Inputs, rows: int) -> Raw:
@@ -108,11 +111,11 @@ class Compiled(Engine):
 
 
 @cache
-def _program(function: Callable[..., Any], options: tuple[str, ...]) -> Callable[..., Any]:
+def _program(function: Callable[..., Any], options: tuple[tuple[str, int], ...]) -> Callable[..., Any]:
     """The compiled function; one for all models, so that a later training of the same network finds its program."""
     # Every kind of model is another program of the same function; beyond this many torch would quietly run it eagerly.
     torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, _PROGRAMS)
-    compiled = torch.compile(function, dynamic=False, options=dict.fromkeys(options, True))
+    compiled = torch.compile(function, dynamic=False, options=dict(options))
 
     def run(*arguments: Any) -> Any:
         try:

@@ -123,8 +123,9 @@ class _Group:
         padding = None
         if any(column.ndim > 1 for column in given):
             padding = torch.cat([((column < 0) & (column.ndim > 1)).flatten() for column in given])
-            # Padding reads and, with a gradient of zero, moves some row; a GPU would queue if all chose the same.
-            ids = torch.where(padding, count % self.size, ids)
+            # Padding reads and, with a gradient of zero, moves some row; a GPU would queue if all chose the same. There
+            # are more rows than look-ups.
+            ids = torch.where(padding, count, ids)
         try:
             for table in self.tables:
                 table.gather(ids)
