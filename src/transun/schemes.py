@@ -105,7 +105,7 @@ class PowerVariance(Slope):
 
     def kappa(self, u: Tensor, transform: Transform) -> Tensor:
         """(|T⁻¹(u)| + eps)^(-power/2)."""
-        return _size(u, transform, self.eps) ** (-0.5 * self.power)
+        return transform.size(u, self.eps) ** (-0.5 * self.power)
 
 
 @dataclass(frozen=True)
@@ -129,16 +129,16 @@ class ReciprocalTarget(Slope):
 
     def kappa(self, u: Tensor, transform: Transform) -> Tensor:
         """1 / (|T⁻¹(u)| + eps)."""
-        return _size(u, transform, self.eps).reciprocal()
+        return transform.size(u, self.eps).reciprocal()
 
     # One division or product instead of a reciprocal and one: small batches pay for every operation.
     def encode(self, y: Tensor, u: Tensor, transform: Transform) -> Tensor:
         """The target over |T⁻¹(u)| + eps."""
-        return y / _size(u, transform, self.eps)
+        return y / transform.size(u, self.eps)
 
     def decode(self, z: Tensor, u: Tensor, transform: Transform) -> Tensor:
         """(|T⁻¹(u)| + eps)·z."""
-        return z * _size(u, transform, self.eps)
+        return z * transform.size(u, self.eps)
 
 
 @dataclass(frozen=True)
@@ -213,21 +213,21 @@ class PoissonOffset(Scheme):
 
     def encode(self, y: Tensor, u: Tensor, transform: Transform) -> Tensor:
         """The z of the factor y / (|T⁻¹(u)| + eps); a target of zero has the smallest factor there is."""
-        s = (y / _size(u, transform, self.eps)).log() / _REACH
+        s = (y / transform.size(u, self.eps)).log() / _REACH
         return _REACH * s.clamp(-1.0 + 1e-6, 1.0 - 1e-6).atanh()
 
     def decode(self, z: Tensor, u: Tensor, transform: Transform) -> Tensor:
         """(|T⁻¹(u)| + eps)·eˢ."""
-        return _size(u, transform, self.eps) * _bent(z).exp()
+        return transform.size(u, self.eps) * _bent(z).exp()
 
     def cost(self, z: Tensor, y: Tensor, u: Tensor, transform: Transform) -> Tensor:
         """ŷ - y·ln ŷ: half the deviance, less what no prediction changes."""
-        offset, s = _size(u, transform, self.eps), _bent(z)
+        offset, s = transform.size(u, self.eps), _bent(z)
         return offset * s.exp() - y * (offset.log() + s)
 
     def start(self, y: Tensor, u: Tensor, transform: Transform) -> Tensor:
         """The z whose factor makes the total right."""
-        factor = y.double().mean() / _size(u, transform, self.eps).double().mean()
+        factor = y.double().mean() / transform.size(u, self.eps).double().mean()
         s = factor.log() / _REACH
         return (_REACH * s.clamp(-1.0 + 1e-6, 1.0 - 1e-6).atanh()).to(y.dtype)
 
@@ -274,23 +274,16 @@ class InverseRatio(Scheme):
 
     def encode(self, y: Tensor, u: Tensor, transform: Transform) -> Tensor:
         """(|T⁻¹(u)| + eps) / (y + eps)."""
-        return _size(u, transform, self.eps) / (y + self.eps)
+        return transform.size(u, self.eps) / (y + self.eps)
 
     def decode(self, z: Tensor, u: Tensor, transform: Transform) -> Tensor:
         """(|T⁻¹(u)| + eps) / z - eps, with z kept away from zero, where the ratio would explode."""
-        return _size(u, transform, self.eps) / z.clamp(min=1e-6) - self.eps
+        return transform.size(u, self.eps) / z.clamp(min=1e-6) - self.eps
 
 
 def _bent(z: Tensor) -> Tensor:
     """A logarithm that stays within ±30, the same in cost and prediction."""
     return _REACH * (z / _REACH).tanh()
-
-
-def _size(u: Tensor, transform: Transform, eps: float) -> Tensor:
-    """|T⁻¹(u)| + eps."""
-    value = transform.inverse(u)
-    # Most targets have no sign to lose.
-    return (value if transform.bounds[0] >= 0.0 else value.abs()) + eps
 
 
 def _within(u: Tensor, transform: Transform) -> Tensor:

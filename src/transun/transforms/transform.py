@@ -74,6 +74,12 @@ class Transform:
         """T⁻¹(u), finite and inside `[lower, upper]` for every u that is not NaN."""
         return self._invert(u.clamp(*self.range)).clamp(*self.bounds)
 
+    def size(self, u: Tensor, eps: float) -> Tensor:
+        """|T⁻¹(u)| + eps, what schemes divide by. A subclass may know a shorter way to the same number."""
+        value = self.inverse(u)
+        # Most targets have no sign to lose.
+        return (value if self.bounds[0] >= 0.0 else value.abs()) + eps
+
     def check(self, y: Tensor) -> None:
         """Raise a `ValueError` that names the first target outside `[lower, upper]` and what to do about it."""
         for wrong, side, bound, remedy in (

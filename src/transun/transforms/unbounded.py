@@ -32,6 +32,14 @@ class Log1p(Transform):
     def _invert(self, u: Tensor) -> Tensor:
         return u.expm1()
 
+    def size(self, u: Tensor, eps: float) -> Tensor:
+        """For targets without sign and eps = 1 it is eᵘ: one operation for three, in every step and prediction.
+
+        >>> Log1p().size(torch.tensor([-3.0, 0.0]), 1.0).tolist()
+        [1.0, 1.0]
+        """
+        return u.clamp(*self.range).exp() if eps == 1.0 and self.bounds[0] >= 0.0 else super().size(u, eps)
+
 
 @dataclass(frozen=True)
 class Power(Transform):
