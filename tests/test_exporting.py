@@ -1,6 +1,8 @@
 """A graph predicts as its model does, whatever the head, the kinds of columns and the number of rows."""
 
 import json
+import operator
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -103,3 +105,17 @@ def test_onnx_has_a_free_batch_and_named_inputs(data, tmp_path):
         expected = model.predict({column: values[rows] for column, values in data.items()})
         got = session.run(["prediction"], {name: value[rows].numpy() for name, value in x.items()})[0]
         np.testing.assert_allclose(got, expected, rtol=1e-4)
+
+
+def test_a_branch_that_shares_all_adds_little_to_the_graph(data, tmp_path):
+    targets = {}
+    for name, one in {"with": LogSUN(shared=4), "without": LogMSE()}.items():
+        found = export_model(trained(data, one), tmp_path / f"{name}.pt2")
+        program = torch.export.load(found.path)
+        called = [node.target for node in program.graph.nodes if node.op == "call_function"]
+        targets[name] = [target for target in called if target is not operator.getitem]
+        # Found at one step, at every call.
+        assert all(weight.isidentifier() for weight in program.state_dict)
+    added = Counter(targets["with"]) - Counter(targets["without"])
+    assert torch.ops.aten.addmm.default not in added
+    assert added.total() <= 4  # one that takes the branches apart, and what the head does with the second

@@ -120,9 +120,28 @@ def _graph(model: nn.Module, batch: dict[str, Tensor]) -> torch.export.ExportedP
     return torch.export.export(model, (batch,), dynamic_shapes=(_shapes(batch),))
 
 
+class _Flat(nn.Module):
+    """A module with all its weights at the top: a loaded graph looks every one up at every call, level by level."""
+
+    def __init__(self, module: nn.Module) -> None:
+        super().__init__()
+        self.inner = (module,)  # out of torch's sight, so that the weights have no second name
+        self.names: dict[str, str] = {}
+        for name, weight in module.named_parameters():
+            self.names[name] = f"weight_{len(self.names)}"
+            self.register_parameter(self.names[name], nn.Parameter(weight.detach(), requires_grad=False))
+        for name, buffer in module.named_buffers():
+            self.names[name] = f"weight_{len(self.names)}"
+            self.register_buffer(self.names[name], buffer)
+
+    def forward(self, batch: dict[str, Tensor]) -> Tensor:
+        weights = {name: getattr(self, own) for name, own in self.names.items()}
+        return torch.func.functional_call(self.inner[0], weights, (batch,))  # type: ignore[no-any-return]
+
+
 def _torch(model: Model, batch: dict[str, Tensor], path: Path) -> Predict:
     with path.open("wb") as file:
-        torch.export.save(_graph(fused(model), batch), file)
+        torch.export.save(_graph(_Flat(fused(model)), batch), file)
     with path.open("rb") as file:
         loaded = torch.export.load(file).module()
     return lambda rows: loaded(rows)

@@ -1,6 +1,7 @@
-"""Equal branches of a network as one: batched matrix products in the place of one tower after another."""
+"""A network laid out for prediction: branches as one product a layer, weights in the order in which they are read."""
 
-from collections.abc import Callable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import torch
@@ -14,88 +15,109 @@ from transun.model import Model, Network, follow
 
 __all__ = ["fused"]
 
+# Layers are joined while the zeros between their blocks add no more than this to the products of all the layers. Those
+# between outputs stay within it, those between towers of several layers do not.
+_ZEROS = 0.15
+
 
 def fused(model: Model) -> nn.Module:
-    """The model for prediction, its branches computed together where they are built alike; else the model itself.
+    """The model for prediction, weights copied into the layout that serves fastest; itself if no layer is dense.
 
-    A prediction for a few rows is mostly the cost of starting operations, and two towers start twice as many. Here
-    the dense layers after the stages that a head shares become one product each. With many rows the arithmetic counts,
-    and that stays what it was. Weights are copied; results differ in the last bits.
+    A prediction for a few rows is mostly the cost of starting operations, and two towers start twice as many. Where all
+    branches part from one activation, their first dense layers become one product, and the next ones a product with a
+    block-diagonal matrix. Its zeros are multiplied too: between outputs they are few; between towers they are half of
+    the matrix, so there each branch goes on alone after the first layer. Results differ in the last bits,
+    and where an activation is infinite: times zero it makes the other branches NaN.
 
     >>> model = Model(EmbeddingMLP(numeric=("a",), hidden=(8, 4)), LogSUN(shared=1)).prepare(torch.tensor([1.0, 3.0]))
     >>> x = {"a": torch.tensor([-1.0, 0.5])}
     >>> torch.allclose(fused(model)(x), model(x))
     True
     """
-    start = _first_alike(model.network)
-    return model if start is None else _Fused(model, start).eval()
+    stages = (stage for stack in cast(Any, model.network.stacks) for stage in stack)
+    return _Fused(model).eval() if any(isinstance(stage, Dense) for stage in stages) else model
 
 
 class _Fused(nn.Module):
-    """Own stages before `start` branch by branch, then layers (branch, out, in) over activations (branch, in, B).
+    """Stages branch by branch, then the joined layers, then what each branch goes on with alone."""
 
-    Transposed, because then the parts of a wide product for all branches are whole blocks of memory.
-    """
-
-    def __init__(self, model: Model, start: int) -> None:
+    def __init__(self, model: Model) -> None:
         super().__init__()
         network = model.network
-        self.head, self.routes = model.head, network.routes
-        self.one_input = _one_input(network, start)
-        self.before, self.weights, self.biases = nn.ModuleList(), nn.ParameterList(), nn.ParameterList()
-        towers: list[list[nn.Linear]] = []
-        for stack, output, route in zip(cast(Any, network.stacks), network.outputs, network.routes, strict=True):
-            self.before.append(stack[: start - route.shared])
-            towers.append([*(stage[0] for stage in stack[start - route.shared :]), cast(nn.Linear, output)])
-        self.functions: list[Callable[[Tensor], Tensor]] = [
-            stage[1].function for stage in cast(Any, network.stacks[0])[start:]
-        ]
-        for layers in zip(*towers, strict=True):
-            weight = torch.stack([layer.weight.detach() for layer in layers])
-            bias = torch.stack([layer.bias.detach() for layer in layers]).unsqueeze(2)
-            if self.one_input and not len(self.weights):
-                weight, bias = weight.flatten(0, 1), bias.flatten(0, 1)
-            self.weights.append(nn.Parameter(weight, requires_grad=False))
-            self.biases.append(nn.Parameter(bias, requires_grad=False))
+        self.head = model.head
+        # Nothing is trained here, so nobody has to be kept from training what he reads.
+        self.routes = tuple(replace(route, pulls=True) for route in network.routes)
+        parting = _parting(network)
+        last = len(cast(nn.Sequential, network.stacks[0]))
+        own = [(parting or last) - route.shared for route in self.routes]
+        parts = list(zip(cast(Any, network.stacks), cast(Any, network.outputs), own, strict=True))
+        self.before = nn.ModuleList(_laid_out(stack[:count]) for stack, _, count in parts)
+        towers = [[*stack[count:], Dense(output)] for stack, output, count in parts]
+        count = _worth_joining(towers) if parting else 0
+        layers = list(zip(*towers, strict=True))[:count]
+        self.joined = nn.Sequential(*(_join(layer, entering=not place) for place, layer in enumerate(layers)))
+        self.widths = [part[0].out_features for part in layers[-1]] if layers else []
+        self.after = nn.ModuleList(_laid_out(tower[count:]) for tower in towers)
 
     def forward(self, batch: Inputs) -> Tensor:
         """Predictions (B,), in units of the target."""
         return self.head(self._raw(batch))  # type: ignore[no-any-return]
 
     def _raw(self, batch: Inputs) -> Raw:
-        ends = list(follow(self.routes, self.before, batch))
-        weight, *weights = self.weights
-        bias, *biases = self.biases
-        if self.one_input:
-            x = torch.addmm(bias, weight, ends[0].t())
-            x = x.view(len(ends), len(weight) // len(ends), x.shape[1])
-        else:
-            x = torch.baddbmm(bias, weight, torch.stack(ends).transpose(1, 2))
-        for function, weight, bias in zip(self.functions, weights, biases, strict=True):
-            x = torch.baddbmm(bias, weight, function(x))
-        return x.transpose(1, 2).unbind()
+        ends: Sequence[Tensor] = list(follow(self.routes, self.before, batch))
+        if self.widths:
+            ends = self.joined(ends[0]).split_with_sizes(self.widths, 1)
+        return tuple(after(end) for after, end in zip(self.after, ends, strict=True))
 
 
-def _first_alike(network: Network) -> int | None:
-    """The stage from which on the branches share nothing and all is dense; None where that joins nothing."""
-    widths = {route.width for route in network.routes}
-    if len(network.routes) == 1 or len(widths) > 1:
-        return None
-    stages = list(cast(nn.Sequential, network.stacks[0]))
-    start = len(stages)
-    # One look is enough: stages of one place come from one builder.
-    while start > max(route.shared for route in network.routes) and _is_dense(stages[start - 1]):
-        start -= 1
-    return start if start < len(stages) else None
+class _Product(nn.Module):
+    """x·W + b with W (in, out): torch keeps (out, in), and a product with few rows mostly waits for turning it."""
+
+    def __init__(self, weight: Tensor, bias: Tensor) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(weight.detach().t().contiguous(), requires_grad=False)
+        self.bias = nn.Parameter(bias.detach(), requires_grad=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.addmm(self.bias, x, self.weight)
 
 
-def _is_dense(stage: nn.Module) -> bool:
-    return isinstance(stage, Dense) and isinstance(stage[1], Pointwise)
+def _laid_out(stages: Iterable[Any]) -> nn.Sequential:
+    """The stages in turn, dense ones with their weights turned and without dropout, which nothing is left of."""
+    return nn.Sequential(*(_join([stage], True) if isinstance(stage, Dense) else stage for stage in stages))
 
 
-def _one_input(network: Network, start: int) -> bool:
-    """Whether every branch has come to `start` by the stages of the first alone."""
-    alone = [True]
-    for route in network.routes[1:]:
-        alone.append(route.shared == start and alone[route.of])
-    return all(alone)
+def _join(layer: Sequence[Any], entering: bool) -> nn.Sequential:
+    """One dense layer, a copy of those of several branches: all read the same activation, or each its part of it."""
+    weights = [part[0].weight for part in layer]
+    weight = torch.cat(weights) if entering else torch.block_diag(*weights)  # type: ignore[no-untyped-call]
+    return nn.Sequential(_Product(weight, torch.cat([part[0].bias for part in layer])), *layer[0][1:2])
+
+
+def _parting(network: Network) -> int:
+    """The number of stages that all branches share, if they part there all at once; else 0.
+
+    Several activations to start from would have more zeros between the blocks than a product saves.
+    """
+    shared = {route.shared for route in network.routes[1:]}
+    return shared.pop() if len(shared) == 1 else 0
+
+
+def _worth_joining(towers: list[list[Any]]) -> int:
+    """How many layers of the towers, from the first on, are one product."""
+    layers = list(zip(*towers, strict=True))
+    products = sum(cast(Any, part)[0].weight.numel() for tower in towers for part in tower if isinstance(part, Dense))
+    zeros = 0
+    for place, layer in enumerate(layers):
+        if not all(_is_plain(part) for part in layer):
+            return place
+        if place:
+            whole = sum(part[0].in_features for part in layer) * sum(part[0].out_features for part in layer)
+            zeros += whole - sum(part[0].weight.numel() for part in layer)
+        if zeros > _ZEROS * products:
+            return place
+    return len(layers)
+
+
+def _is_plain(stage: nn.Module) -> bool:
+    return isinstance(stage, Dense) and all(isinstance(part, Pointwise) for part in cast(Any, stage)[1:2])
