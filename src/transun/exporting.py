@@ -139,9 +139,24 @@ class _Flat(nn.Module):
         return torch.func.functional_call(self.inner[0], weights, (batch,))  # type: ignore[no-any-return]
 
 
+def _shortened(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
+    """The same graph without columns that are given a dimension only to lose it again."""
+    aten = torch.ops.aten
+    for node in program.graph.find_nodes(op="call_function", target=aten.squeeze.dim):
+        given = node.args[0]
+        ends = any(user.op == "output" for user in node.users)  # an output keeps the name that the program knows
+        if given.target is aten.unsqueeze.default and given.args[1] == node.args[1] == -1 and not ends:
+            node.replace_all_uses_with(given.args[0])
+            program.graph.erase_node(node)
+            if not given.users:
+                program.graph.erase_node(given)
+    program.graph_module.recompile()
+    return program
+
+
 def _torch(model: Model, batch: dict[str, Tensor], path: Path) -> Predict:
     with path.open("wb") as file:
-        torch.export.save(_graph(_Flat(fused(model)), batch), file)
+        torch.export.save(_shortened(_graph(_Flat(fused(model)), batch)), file)
     with path.open("rb") as file:
         loaded = torch.export.load(file).module()
     return lambda rows: loaded(rows)

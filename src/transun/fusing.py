@@ -66,7 +66,7 @@ class _Fused(nn.Module):
     def _raw(self, batch: Inputs) -> Raw:
         ends: Sequence[Tensor] = list(follow(self.routes, self.before, batch))
         if self.widths:
-            ends = self.joined(ends[0]).split_with_sizes(self.widths, 1)
+            ends = _apart(self.joined(ends[0]), self.widths)
         return tuple(after(end) for after, end in zip(self.after, ends, strict=True))
 
 
@@ -92,6 +92,16 @@ def _join(layer: Sequence[Any], entering: bool) -> nn.Sequential:
     weights = [part[0].weight for part in layer]
     weight = torch.cat(weights) if entering else torch.block_diag(*weights)  # type: ignore[no-untyped-call]
     return nn.Sequential(_Product(weight, torch.cat([part[0].bias for part in layer])), *layer[0][1:2])
+
+
+def _apart(x: Tensor, widths: list[int]) -> Sequence[Tensor]:
+    """The parts (B, width) of an activation; single columns are cut off in one go, without their second dimension.
+
+    They are given it back, for a head to take off again: two operations that an exported graph can do without.
+    """
+    if max(widths) > 1:
+        return x.split_with_sizes(widths, 1)
+    return [column.unsqueeze(-1) for column in x.unbind(1)]
 
 
 def _parting(network: Network) -> int:

@@ -247,7 +247,7 @@ class Embedding(nn.Module):
         present = (ids >= 0).unsqueeze(-1)
         # Padding needs some row: -1 reads row 0, and a caller that writes -1 - r for it has it read row r, lest the
         # (zero) gradients of all padding wait for each other at one row of a GPU.
-        return self._look_up(name, torch.where(ids < 0, -1 - ids, ids)) * present, present
+        return self._look_up(name, torch.maximum(ids, -1 - ids)) * present, present
 
     def _look_up(self, name: str, ids: Tensor) -> Tensor:
         weight = cast(nn.Embedding, self.tables[self.table[name]]).weight
