@@ -1,7 +1,8 @@
 """What `import transun` adds to `import torch`, and how long `transun --help` takes: processes in turns.
 
 Writes benchmarks/results/startup.json. Wall seconds are of a machine with warm disk caches; CPU seconds leave out
-what other processes took.
+what other processes took. What a name adds to torch is told by a process that has just imported torch: from one process
+to the next that import alone differs by more.
 """
 
 import os
@@ -19,28 +20,23 @@ from record import Cell, machine, write
 
 TURNS = 5
 COMMAND = str(Path(sys.executable).parent / "transun")
-PYTHON = {
-    "python": "pass",
-    "import transun": "import transun",
-    "import torch": "import torch",
-    "import torch, transun": "import torch, transun",
-    "import torch, transun; transun.LogSUN": "import torch, transun; transun.LogSUN",
-    "import torch, transun; transun.train": "import torch, transun; transun.train",
-    "from transun import *": "import torch; from transun import *",
-}
+PYTHON = {"python": "pass", "import transun": "import transun", "import torch": "import torch"}
+NAMES = ("import transun", "import transun; transun.LogSUN", "import transun; transun.train", "from transun import *")
+COUNTED = "import time, torch\nbegan = time.process_time()\n{}\nprint(time.process_time() - began)"
+AFTER_TORCH = {f"import torch; {code}": COUNTED.format(code) for code in NAMES}
 COMMANDS = ["--help", "--version", "fit --help", "diagnose --help", "reproduce --help", "leaderboard --help"]
 OVER_TORCH = 0.3
 HELP = 0.5
 
 
-def timed(call: list[str]) -> tuple[float, float]:
-    """Wall and CPU seconds of a process."""
+def timed(call: list[str]) -> tuple[float, float, str]:
+    """Wall and CPU seconds of a process, and what it printed."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     began = time.perf_counter()
-    subprocess.run(call, check=True, capture_output=True)
+    printed = subprocess.run(call, check=True, capture_output=True, text=True).stdout
     wall = time.perf_counter() - began
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, printed
 
 
 def imports_torch(arguments: str) -> bool:
@@ -57,20 +53,19 @@ def imports_torch(arguments: str) -> bool:
 
 
 def main() -> None:
-    calls = {name: [sys.executable, "-c", code] for name, code in PYTHON.items()}
+    calls = {name: [sys.executable, "-c", code] for name, code in (PYTHON | AFTER_TORCH).items()}
     calls |= {f"transun {arguments}": [COMMAND, *arguments.split()] for arguments in COMMANDS}
-    times: dict[str, list[tuple[float, float]]] = {name: [] for name in calls}
+    times: dict[str, list[tuple[float, float, str]]] = {name: [] for name in calls}
     for turn in range(TURNS + 1):
         for name, call in calls.items():
-            found = timed(call)
+            one = timed(call)
             if turn:  # the first only warms the caches
-                times[name].append(found)
+                times[name].append(one)
     rows: list[list[Cell]] = []
     for name, found in times.items():
-        wall, cpu = statistics.median(w for w, _ in found), statistics.median(c for _, c in found)
-        base = times["import torch"] if name.startswith(("import torch,", "from")) else None
-        over = statistics.median(c - b for (_, c), (_, b) in zip(found, base, strict=True)) if base else None
-        least = min(w for w, _ in found)
+        wall, cpu = statistics.median(w for w, _, _ in found), statistics.median(c for _, c, _ in found)
+        over = statistics.median(float(printed) for _, _, printed in found) if name in AFTER_TORCH else None
+        least = min(w for w, _, _ in found)
         torch = imports_torch(name.removeprefix("transun ")) if name.startswith("transun ") else None
         rows.append([name, least, wall, cpu, over, torch])
         print(*rows[-1], flush=True)
