@@ -268,6 +268,8 @@ def main() -> None:
     parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
     parser.add_argument("--only", nargs="*", default=["epoch", "overhead", "accuracy", "parquet"])
     chosen = parser.parse_args()
+    if chosen.device == "cuda" and not torch.cuda.is_available():
+        parser.error("there is no GPU here; --device cpu tries the script on toy sizes")
     scale = Scale(chosen.device)
     parts: dict[str, Callable[[], Rows]] = {}
     # Epochs first: their peak of memory is that of one model.
