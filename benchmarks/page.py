@@ -1,13 +1,16 @@
-"""Write docs/speed.md from benchmarks/results/*.json: one section a file, in the order of their names.
+"""Write docs/speed.md from benchmarks/results/*.json: the aims, then one section a file, in the order of their names.
 
 `python benchmarks/page.py` writes the page; `--check` fails if it is out of date. Every file is one table, see
-record.py; nothing here knows what was measured, so that a new benchmark needs no change.
+record.py; nothing here knows what was measured, so that a new benchmark needs no change. What was aimed at is in
+aims.py.
 """
 
 import json
 import sys
 from pathlib import Path
 from typing import Any
+
+from aims import aims
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
@@ -17,7 +20,8 @@ NO_TABLE = {"guard"}  # what tests compare with, of no interest to a reader
 HEAD = """# Speed
 
 What the benchmarks measured, written by `make bench`. Times are of the machine that each section names; ratios are
-within one run in which both sides took turns, and are what carries over to other machines.
+within one run in which both sides took turns, and are what carries over to other machines. First what was aimed at;
+where the paper's way of sharing misses an aim, the line below it is that of sharing more.
 """
 
 
@@ -54,8 +58,9 @@ def section(name: str, found: dict[str, Any]) -> str:
 def page(results: Path = RESULTS) -> str:
     """The page of all results there are."""
     files = [file for file in sorted(results.glob("*.json")) if file.stem not in NO_TABLE]
-    sections = [section(file.stem, json.loads(file.read_text(encoding="utf-8"))) for file in files]
-    return "\n\n".join([HEAD.rstrip(), *sections]) + "\n"
+    found = {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in files}
+    sections = [section(name, result) for name, result in found.items()]
+    return "\n\n".join([HEAD.rstrip(), aims(found), *sections]) + "\n"
 
 
 def main(check: bool) -> int:

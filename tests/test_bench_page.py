@@ -1,7 +1,8 @@
 """docs/speed.md is what the generator makes of the results in the repository."""
 
-import importlib.util
+import importlib
 import json
+import operator
 import subprocess
 import sys
 from pathlib import Path
@@ -12,12 +13,12 @@ ROOT = Path(__file__).parent.parent
 RESULTS = sorted((ROOT / "benchmarks" / "results").glob("*.json"))
 
 
-@pytest.fixture(scope="module")
-def page():
-    spec = importlib.util.spec_from_file_location("bench_page", ROOT / "benchmarks" / "page.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+@pytest.fixture
+def page(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    yield importlib.import_module("page")
+    for name in ("page", "aims"):  # too plain names to leave behind
+        sys.modules.pop(name, None)
 
 
 def test_the_page_is_up_to_date():
@@ -52,6 +53,33 @@ def test_results_that_are_not_there_yet_are_left_out(page, tmp_path):
     )
     assert text.count("## ") == 1
     assert page.page(tmp_path / "none").count("## ") == 0
+
+
+@pytest.mark.parametrize(
+    ("found", "cells"),
+    [
+        ([1.0], ["at most 2 s", "1 s", "yes"]),
+        ([3.0, 1.5, None, 2.0], ["at most 2 s", "1.5 to 3 s", "**in 2 of 3**"]),
+        ([2.5, 4.0], ["at most 2 s", "2.5 to 4 s", "**no**"]),
+        ([None], ["at most 2 s", "not measured", "**no**"]),
+    ],
+)
+def test_an_aim_is_met_where_every_number_keeps_it(page, found, cells):
+    aim = sys.modules["aims"].Aim("it", "x", lambda row: row["a"], 2, " s")
+    assert aim.judge([{"a": value} for value in found]) == ["it", *cells]
+
+
+def test_an_aim_may_be_a_least_number(page):
+    aim = sys.modules["aims"].Aim("it", "x", lambda row: row["a"], 2, " times", operator.ge)
+    assert aim.judge([{"a": 2.0}, {"a": 3.0}]) == ["it", "at least 2 times", "2 to 3 times", "yes"]
+    assert aim.judge([{"a": 1.0}])[-1] == "**no**"
+
+
+def test_every_aim_finds_its_numbers(page):
+    """A benchmark that renames a column or a row must not lose its aim."""
+    for aim in sys.modules["aims"].AIMS:
+        found = json.loads((ROOT / "benchmarks" / "results" / f"{aim.of}.json").read_text(encoding="utf-8"))
+        assert aim.judge([dict(zip(found["columns"], row, strict=True)) for row in found["rows"]])[2] != "not measured"
 
 
 def test_another_shape_is_an_error(page, tmp_path):

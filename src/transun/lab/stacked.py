@@ -139,8 +139,3 @@ class _Table(nn.Module):
         tables = [table.weight for table in embedding.tables.values()]
         for table, part in zip(tables, wide.split([len(table) for table in tables]) if tables else (), strict=True):
             table.copy_(part)
-
-
-def _wide(embedding: Any) -> Tensor:
-    tables = [table.weight.detach() for table in embedding.tables.values()]
-    return torch.cat(tables) if tables else torch.zeros(0, 1)
