@@ -19,8 +19,8 @@ class GTS(Wrapper):
         inner: the head to debias, trained exactly as without the wrapper.
         scheme: how z encodes the target: a `Slope` keeps the mean; see `transun.schemes`.
         shared: leading stages of the network that the new branch shares with the first one. 0 doubles the network and
-            keeps the two losses apart; 1 shares the tables and adds a second tower beside the first; all of them add one
-            output. More sharing costs less, in training and in every prediction, and couples the losses more.
+            keeps the two losses apart; 1 shares the tables and adds a second tower beside the first; all of them add
+            one output. More sharing costs less, in training and in every prediction, and couples the losses more.
 
     >>> head = GTS(PointHead(Log1p()))
     >>> raw = (torch.tensor([[3.0]]).log(), torch.tensor([[1.5]]))  # T⁻¹(f) = 2, κ = 1/3, z = 1.5
