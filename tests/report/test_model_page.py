@@ -9,6 +9,7 @@ import pytest
 from browser import Browser, find_browser
 from pages import Collector
 from transun import Bag, Features, Id, LogSUN, Model, Split, TableModel, embedding_mlp
+from transun.diagnosis.assessment import assess
 from transun.diagnosis.judging import judge_held_out
 from transun.heldout import Settings, hold_out, train_watched
 from transun.lab.rivals import paired_differences
@@ -22,6 +23,7 @@ from transun.report.model import (
     model_page,
     model_report,
 )
+from transun.report.model.words import verdict
 
 pytest.importorskip("pyarrow")
 pytest.importorskip("scipy")
@@ -171,3 +173,20 @@ def test_in_a_real_browser(page, tmp_path):
 
 def test_segments_of_the_table_are_those_of_the_rows(report):
     assert sum(one.rows for one in report.assessment.segments if one.column == "item") == report.assessment.rows
+
+
+class TestVerdict:
+    """By simulation: predictions that are shuffled rank by chance, those with some of the target in them do not."""
+
+    rng = np.random.default_rng(5)
+    y = rng.lognormal(0.0, 1.0, 2000)
+
+    @pytest.mark.parametrize("pred", [rng.permutation(y), np.full(2000, y.mean())], ids=["shuffled", "constant"])
+    def test_a_right_total_without_order_is_said_to_be_that(self, pred):
+        kind, text = verdict(assess(pred, self.y))
+        assert kind == "fine"
+        assert text.startswith("No clear bias")
+        assert "Nothing shows that predictions order the rows: XAUC is 0.5" in text.replace("0.49", "0.50")
+
+    def test_an_order_that_rows_show_is_not_mentioned(self):
+        assert "order the rows" not in verdict(assess(self.y * self.rng.lognormal(0.0, 2.0, 2000), self.y))[1]

@@ -48,7 +48,21 @@ HOW = (
 
 
 def verdict(assessment: Assessment, rows: str = "the held-out rows") -> tuple[str, str]:
-    """A class for the look, and the total of the rows, so called, in one sentence."""
+    """A class for the look, and the total of the rows, so called, in one sentence; a second if nothing is ranked."""
+    kind, total = _total(assessment, rows)
+    return kind, total + _unranked(assessment)
+
+
+def _unranked(assessment: Assessment) -> str:
+    """A sentence where the order of the predictions may be chance: the right total alone is no model."""
+    ranking = next((one for one in assessment.metrics if one.name == "XAUC"), None)
+    if ranking is None or not ranking.low <= 0.5:
+        return ""
+    ends = f"XAUC is {ranking.value:.3f}, 95 % interval {ranking.low:.3f} to {ranking.high:.3f}, and chance has 0.5"
+    return f" Nothing shows that predictions order the rows: {ends}."
+
+
+def _total(assessment: Assessment, rows: str) -> tuple[str, str]:
     pgr = next(one for one in assessment.metrics if one.name == "PGR")
     if math.isnan(pgr.value):
         return "uneven", "The predicted total is not above 0, so that a ratio of totals means nothing here."
