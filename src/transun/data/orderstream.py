@@ -8,7 +8,7 @@ from torch import Tensor
 
 from transun.data import hashing
 from transun.data.dataset import Batch
-from transun.data.simulated import CPU_BLOCK, GPU_BLOCK, OrderLog
+from transun.data.simulated import OrderLog, block_size
 
 # Targets that a head looks at to learn its constants: the error of a mean is a thousandth of a deviation.
 _TARGETS = 1 << 20
@@ -42,8 +42,7 @@ class OrderStream:
         self, log: OrderLog, device: torch.device | str = "cpu", start: int = 0, stop: int | None = None
     ) -> None:
         stop = len(log) if stop is None else stop
-        if not 0 <= start < stop <= len(log):
-            raise ValueError(f"rows {start}..{stop} are not a part of the {len(log)} orders")
+        log.require_part(start, stop)
         if stop - start >= _ROWS:
             raise ValueError(f"{stop - start} rows cannot be shuffled; a stream has fewer than {_ROWS}")
         self.log, self.device, self.start, self.stop = log, torch.device(device), start, stop
@@ -73,8 +72,7 @@ class OrderStream:
 
     def _batches(self, size: int, seed: int | None) -> Iterator[Batch]:
         stride, offset = (1, 0) if seed is None else self._walk(seed)
-        made = CPU_BLOCK if self.device.type == "cpu" else GPU_BLOCK
-        block = max(made // size, 1) * size
+        block = max(block_size(self.device) // size, 1) * size
         for first in range(0, len(self), block):
             places = torch.arange(first, min(first + block, len(self)), device=self.device)
             x, y, _ = self.log.rows(places.mul_(stride).add_(offset).remainder_(len(self)).add_(self.start))

@@ -22,12 +22,17 @@ _WEEKEND = 5  # the first of the two days, Monday being 0
 
 # Rows made at a time. On a CPU their temporaries (2.6 MB each with 20 past items) stay in the cache; on a GPU a block
 # must outweigh the launch of its kernels.
-CPU_BLOCK, GPU_BLOCK = 1 << 14, 1 << 20
+_CPU_BLOCK, _GPU_BLOCK = 1 << 14, 1 << 20
 
 # Rows of a row group of a written log: many of them fit in a shuffle buffer, and each is still read at full speed.
 _ROW_GROUP = 1 << 16
 
 Chunk = tuple[dict[str, Tensor], Tensor, Tensor]
+
+
+def block_size(device: torch.device | str) -> int:
+    """Rows to make at a time on a device."""
+    return _CPU_BLOCK if torch.device(device).type == "cpu" else _GPU_BLOCK
 
 
 @dataclass(frozen=True)
@@ -199,10 +204,14 @@ class OrderLog:
     def _mean(self, center: Tensor, spread: Tensor) -> Tensor:
         return (1 - self.zero_share) * torch.exp(center + spread**2 / 2)
 
-    def _blocks(self, start: int, stop: int, device: torch.device | str) -> Iterator[Chunk]:
+    def require_part(self, start: int, stop: int) -> None:
+        """Raise a `ValueError` unless start..stop-1 are numbers of rows, one at least."""
         if not 0 <= start < stop <= self.orders:
             raise ValueError(f"rows {start}..{stop} are not a part of the {self.orders} orders")
-        size = CPU_BLOCK if torch.device(device).type == "cpu" else GPU_BLOCK
+
+    def _blocks(self, start: int, stop: int, device: torch.device | str) -> Iterator[Chunk]:
+        self.require_part(start, stop)
+        size = block_size(device)
         for first in range(start, stop, size):
             yield self.rows(torch.arange(first, min(first + size, stop), device=device))
 

@@ -37,10 +37,7 @@ def stable_order(x: Floats, of: Integers | None = None) -> tuple[Integers, Flags
     position = (1 << bits) - 1
     packed = np.empty(n, dtype=np.int64)
     for part in _chunks(n):
-        value = (x[part] if of is None else x.take(of[part])) + 0.0  # because −0.0 equals 0.0 but has other bits
-        key = value.view(np.int64)
-        # The bits of a float, read as an integer, sort like the float once those of negative numbers are turned over.
-        key ^= (key >> 63) & np.iinfo(np.int64).max
+        key = ordered_bits(x[part] if of is None else x.take(of[part]))
         # The position takes the place of the last bits of the value.
         packed[part] = (key & ~position) | np.arange(part.start, part.stop)
     packed.sort()
@@ -62,6 +59,18 @@ def stable_order(x: Floats, of: Integers | None = None) -> tuple[Integers, Flags
         order[rows], value = place[again], value[again]
     new[rows] = _starts(value)
     return order, new
+
+
+def ordered_bits(x: Floats) -> Integers:
+    """Return integers in the order of the floats, equal ones for equal floats.
+
+    >>> ordered_bits(np.array([0.0, -0.0])).tolist(), bool(np.diff(ordered_bits(np.array([-2.0, -1.0, 3.0]))).min() > 0)
+    ([0, 0], True)
+    """
+    key = (x + 0.0).view(np.int64)  # + 0.0, because −0.0 equals 0.0 but has other bits
+    # The bits of a float, read as an integer, sort like the float once those of negative numbers are turned over.
+    key ^= (key >> 63) & np.iinfo(np.int64).max
+    return key
 
 
 def group_order(group: NDArray[np.int32]) -> Integers:

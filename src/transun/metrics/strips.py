@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from transun.metrics.inversions import Flags, Floats, Integers
+from transun.metrics.inversions import Flags, Floats, Integers, ordered_bits
 
 __all__ = ["Strips", "sums"]
 
@@ -147,15 +146,8 @@ def _starts(low: Floats, high: Floats, mass: Floats, excess: int) -> Flags:
 
 def _node(low: Floats, high: Floats) -> Integers:
     """Return how many of the last bits of their keys two floats may differ in: the height of their common node."""
-    differ = (_key(low) ^ _key(high)).astype(np.float64)
-    return np.frexp(differ)[1]
-
-
-def _key(x: Floats) -> NDArray[np.uint64]:
-    """Return integers in the order of the floats."""
-    bits = (x + 0.0).view(np.int64)
-    bits = bits ^ ((bits >> 63) & np.iinfo(np.int64).max)
-    return bits.view(np.uint64) ^ np.uint64(1 << 63)
+    differ = ordered_bits(low) ^ ordered_bits(high)
+    return np.frexp(differ.view(np.uint64).astype(np.float64))[1]
 
 
 def _running(mass: Floats) -> Floats:
