@@ -17,11 +17,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from record import Cell, machine, write
+from aims import STEEP
+from record import Cell, machine, peak, resident, write
 
 Call = Callable[[], object]
 STEPS = 60
-STEEP = 1.15
 
 
 def columns(n: int, items: int = 1000):
@@ -135,10 +135,6 @@ CASES: list[tuple[str, str, Callable[[int], Call], list[int]]] = [
 ]
 
 
-def resident(field: str) -> int:
-    return int(Path("/proc/self/status").read_text().split(f"{field}:")[1].split()[0]) * 1024
-
-
 def measure(case: int, size: int) -> None:
     """Run in a process of its own: the CPU seconds and the memory of one point."""
     import torch
@@ -152,7 +148,7 @@ def measure(case: int, size: int) -> None:
         start = time.process_time()
         call()
         seconds.append(time.process_time() - start)
-    print(json.dumps([min(seconds), max(0, resident("VmHWM") - before)]))
+    print(json.dumps([min(seconds), max(0, peak() - before)]))
 
 
 def slope(sizes: list[int], values: list[float]) -> float:

@@ -15,7 +15,7 @@ import statistics
 import time
 from collections.abc import Iterator
 from functools import cache
-from itertools import pairwise
+from itertools import count, islice, pairwise
 
 import torch
 from record import RESULTS, Cell, machine, write
@@ -60,8 +60,9 @@ def descent(model: Model, data: Dataset, optimiser: Optimiser, engine: Engine) -
     return Descent(optimiser.stepper(model, engine), None, engine.terms(model, BATCH), None)
 
 
-def batches(data: Dataset, count: int) -> Iterator[Batch]:
-    for epoch in range(count * BATCH // len(data) + 1):
+def batches(data: Dataset) -> Iterator[Batch]:
+    """Epoch after epoch."""
+    for epoch in count():
         yield from data.batches(BATCH, seed=epoch)
 
 
@@ -74,7 +75,7 @@ def compare(case: str, optimiser: Optimiser, threads: int, engine: Engine = Eage
     sides = {shared: descent(model, data, optimiser, engine) for shared, model in models.items()}
     times: dict[int, list[float]] = {shared: [] for shared in sides}
     order = list(sides)
-    for rows in batches(data, SKIPPED + STEPS):
+    for rows in islice(batches(data), SKIPPED + STEPS):
         for shared in order:
             began = clock()
             sides[shared](rows)

@@ -20,10 +20,16 @@ from record import Cell, machine, peak, write
 from scipy.stats import kendalltau
 from sklearn.metrics import ndcg_score
 
-from transun.metrics import NDCG, XAUC
+from transun.metrics import NDCG, XAUC, Metric
 
 REPEATS = 3
 LARGE = 10**8
+Score = Callable[[np.ndarray, np.ndarray], float]
+# A metric, its peer, what the peer calls the same number, and how many rows.
+CONTESTS: list[tuple[Metric, str, Score, tuple[int, ...]]] = [
+    (XAUC, "kendalltau", lambda pred, y: (1 + kendalltau(pred, y).statistic) / 2, (10**5, 10**6, 10**7)),
+    (NDCG, "ndcg_score", lambda pred, y: ndcg_score(y[None], pred[None]), (10**6, 10**7)),
+]
 
 
 def rows(n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -38,8 +44,9 @@ def timed(call: Callable[[], float]) -> tuple[float, float, float]:
     return value, time.perf_counter() - wall, time.process_time() - cpu
 
 
-def compare(name: str, peer: str, n: int, ours: Callable[[], float], theirs: Callable[[], float]) -> list[Cell]:
-    turns = [(timed(ours), timed(theirs)) for _ in range(REPEATS)]
+def compare(metric: Metric, peer: str, theirs: Score, n: int) -> list[Cell]:
+    name, (pred, y) = metric.name, rows(n)
+    turns = [(timed(lambda: metric(pred, y)), timed(lambda: theirs(pred, y))) for _ in range(REPEATS)]
     (value, _, _), (expected, _, _) = turns[0]
     np.testing.assert_allclose(value, expected, rtol=1e-9)
     wall = [min(turn[side][1] for turn in turns) for side in (0, 1)]
@@ -53,8 +60,8 @@ def large(kind: str) -> None:
     torch.set_num_threads(1)
     rng = np.random.default_rng(0)
     dtype = np.dtype(kind)
-    y = rng.standard_exponential(LARGE, dtype=dtype)  # type: ignore[arg-type]
-    pred = rng.standard_normal(LARGE, dtype=dtype)  # type: ignore[arg-type]
+    y = rng.standard_exponential(LARGE, dtype=dtype)
+    pred = rng.standard_normal(LARGE, dtype=dtype)
     pred += y
     _, wall, cpu = timed(lambda: XAUC(pred, y))
     print(json.dumps([wall, cpu, peak() / 2**30]))
@@ -63,29 +70,8 @@ def large(kind: str) -> None:
 def main() -> None:
     torch.set_num_threads(1)
     found: list[list[Cell]] = []
-    for n in (10**5, 10**6, 10**7):
-        pred, y = rows(n)
-        found.append(
-            compare(
-                "XAUC",
-                "kendalltau",
-                n,
-                lambda pred=pred, y=y: XAUC(pred, y),
-                lambda pred=pred, y=y: (1 + kendalltau(pred, y).statistic) / 2,
-            )
-        )
-    for n in (10**6, 10**7):
-        pred, y = rows(n)
-        found.append(
-            compare(
-                "NDCG",
-                "ndcg_score",
-                n,
-                lambda pred=pred, y=y: NDCG(pred, y),
-                lambda pred=pred, y=y: ndcg_score(y[None], pred[None]),
-            )
-        )
-    del pred, y
+    for metric, peer, theirs, sizes in CONTESTS:
+        found += [compare(metric, peer, theirs, n) for n in sizes]
     for kind in ("float64", "float32"):
         done = subprocess.run([sys.executable, __file__, kind], capture_output=True, text=True, check=True)
         wall, cpu, memory = json.loads(done.stdout)

@@ -50,5 +50,9 @@ def write(
 
 def peak() -> int:
     """Most bytes of memory that this process has held; getrusage would count those of its parent before it began."""
-    status = Path("/proc/self/status").read_text()
-    return int(status.split("VmHWM:")[1].split()[0]) * 1024
+    return resident("VmHWM")
+
+
+def resident(field: str) -> int:
+    """Bytes of memory of this process by a field of the kernel's: VmRSS is what it holds now."""
+    return int(Path("/proc/self/status").read_text().split(f"{field}:")[1].split()[0]) * 1024
