@@ -27,8 +27,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=2, help="processes of one thread each")
     given = parser.parse_args(arguments)
     lines = [line for line in given.list.read_text(encoding="utf-8").splitlines() if line.strip()]
-    jobs = [line for line in lines if "job" in json.loads(line)]
-    studies = read_studies(line for line in lines if line not in jobs)
+    kinds: dict[bool, list[str]] = {True: [], False: []}
+    for line in lines:
+        kinds["job" in json.loads(line)].append(line)
+    jobs, studies = kinds[True], read_studies(kinds[False])
     try:
         carry_out(studies, Store(given.store), given.cache, given.jobs)
         carry_out_jobs(map(Job.parse, jobs), Store(given.store), given.cache, given.jobs)
