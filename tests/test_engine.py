@@ -148,7 +148,7 @@ class TestOrderStream:
 
     def test_blocks_do_not_show(self, monkeypatch):
         whole = [batch.y for batch in OrderStream(LOG).batches(32, seed=1)]
-        monkeypatch.setattr("transun.data.orderstream.CPU_BLOCK", 64)
+        monkeypatch.setattr("transun.data.simulated._CPU_BLOCK", 64)
         assert all(map(torch.equal, whole, [batch.y for batch in OrderStream(LOG).batches(32, seed=1)]))
 
     @pytest.mark.parametrize(("start", "stop"), [(-1, 5), (5, 5), (0, 10_000)])
