@@ -6,9 +6,9 @@ BIN := .venv/bin
 
 setup: .venv/ready
 
-.venv/ready: pyproject.toml constraints.txt
+.venv/ready: pyproject.toml paper/pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]' -e ./paper
 	touch $@
 
 demo: setup

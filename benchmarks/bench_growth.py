@@ -81,9 +81,9 @@ def diagnose_rows(n: int) -> Call:
 
 def reproduce_rows(n: int) -> Call:
     from transun import LogSUN
-    from transun.lab.execute import execute
-    from transun.lab.frozen import Frozen
-    from transun.lab.run import MLP, Run, Training
+    from transun_paper.lab.encoded_dataset import Frozen
+    from transun_paper.lab.execute import execute
+    from transun_paper.lab.run import MLP, Run, Training
 
     parts = columns(n), columns(n // 4), columns(n // 4)
     data = Frozen("growth", *parts, {"item": 1000}, {}, ("price",), "each row by itself")

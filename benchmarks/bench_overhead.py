@@ -23,9 +23,9 @@ from torch import Tensor
 
 from transun import Adam, EmbeddingMLP, LogMSE, LogSUN, Model, RowWise
 from transun.data import Batch, Dataset
-from transun.engine import Compiled, Eager, Engine
-from transun.optimisers import Optimiser
-from transun.training import Descent
+from transun.training.engine import Compiled, Eager, Engine
+from transun.training.loop import Descent
+from transun.training.optimisers import Optimiser
 
 BATCH, STEPS, SKIPPED = 512, 300, 20
 HIDDEN, DIM = (128, 64, 32), 16

@@ -23,9 +23,9 @@ from record import Cell, machine, write
 
 from transun import EmbeddingMLP, Features, LogMSE, LogSUN, Model, fit
 from transun.data.kinds import Bag, Id, Kind, Numbered
-from transun.exporting import export_model
 from transun.heads import Head
-from transun.tabular import TableModel, embedding_mlp
+from transun.tables.export import export_model
+from transun.tables.model import TableModel, embedding_mlp
 
 CALLS = {1: 4000, 64: 3000, 4096: 400}
 TRAINED = 10_240

@@ -24,7 +24,7 @@ PYTHON = {"python": "pass", "import transun": "import transun", "import torch": 
 NAMES = ("import transun", "import transun; transun.LogSUN", "import transun; transun.train", "from transun import *")
 COUNTED = "import time, torch\nbegan = time.process_time()\n{}\nprint(time.process_time() - began)"
 AFTER_TORCH = {f"import torch; {code}": COUNTED.format(code) for code in NAMES}
-COMMANDS = ["--help", "--version", "fit --help", "diagnose --help", "reproduce --help", "leaderboard --help"]
+COMMANDS = ["--help", "--version", "fit --help", "diagnose --help", "predict --help", "evaluate --help"]
 OVER_TORCH = 0.3
 HELP = 0.5
 

@@ -31,9 +31,9 @@ from torch import Tensor, nn
 
 from transun import Adam, EmbeddingMLP, LogMSE, LogSUN, Model, OrderLog, RowWise, fit
 from transun.data import Dataset
-from transun.engine import Compiled, Eager, Engine
 from transun.heads import Head
-from transun.optimisers import Optimiser
+from transun.training.engine import Compiled, Eager, Engine
+from transun.training.optimisers import Optimiser
 
 LOG = OrderLog(orders=61_440, users=100_000, items=23_000, history=10)
 TRAINED, WARM, BATCH, TURNS = 40_960, 2_560, 512, 3
@@ -150,7 +150,7 @@ def ours(data: Dataset, seed: int, optimiser: Optimiser, head: Head, engine: Eng
     def epoch(rows: Dataset) -> None:
         fit(model, rows, optimiser=optimiser, batch_size=BATCH, engine=engine, seed=seed)
 
-    return timed(epoch, data), lambda x: model.head.base(model.raw(x)).log1p()
+    return timed(epoch, data), lambda x: model.head.undebiased(model.raw(x)).log1p()
 
 
 def timed(epoch: Callable[[Dataset], object], data: Dataset) -> float:

@@ -13,12 +13,12 @@ from typing import Any
 from transun.report.markdown import table, yes
 
 ROOT = Path(__file__).parent.parent
-REPORTS = ROOT / "reports"
+REPORTS = ROOT / "paper" / "reports"
 
 
 def demo_block() -> str:
     """The table and the verdict of the demo's page."""
-    lines = (REPORTS / "demo.md").read_text(encoding="utf-8").split("\n\n")
+    lines = (ROOT / "docs" / "demo" / "demo.md").read_text(encoding="utf-8").split("\n\n")
     return f"{lines[1]}\n\n{lines[2]}"
 
 

@@ -43,12 +43,24 @@ def population(name: str, n: int = 20_000, largest: bool = False) -> torch.Tenso
     return torch.from_numpy(y)
 
 
+def draw(name: str, n: int, seed: int) -> torch.Tensor:
+    """A random sample (n,) of the law in float64; its parts have their exact shares, rounded to rows."""
+    rng = np.random.default_rng(seed)
+    counts = [round(share * n) for share, _ in _PARTS[name]]
+    counts[0] += n - sum(counts)
+    parts = [
+        np.zeros(count) if law is None else law.rvs(count, random_state=rng)
+        for count, (_, law) in zip(counts, _PARTS[name], strict=True)
+    ]
+    return torch.from_numpy(rng.permutation(np.concatenate(parts)))
+
+
 def settle(head: Head, y: torch.Tensor, steps: int = 500, perturb: float = 0.1) -> Raw:
     """Free constant outputs (1, width) at the full-batch optimum of a prepared head, begun a little off its start.
 
     Gradients only, no line search: under stop-gradient the loss is not what is being minimised, its parts are.
     """
-    outputs = [torch.nn.Parameter(value.double() + perturb) for value in head.start(y)]
+    outputs = [torch.nn.Parameter(value.double() + perturb) for value in head.initial_outputs(y)]
     optimiser = torch.optim.LBFGS(outputs, lr=0.5, max_iter=steps, tolerance_grad=1e-12, tolerance_change=1e-15)
 
     def closure():
@@ -86,7 +98,7 @@ def stationary(head: Head, y: torch.Tensor, level: float = 1e-8) -> float:
     For heads whose loss has one minimum, this is the optimum, without a descent.
     """
     prepared = head.prepare(y)
-    outputs = [value.double().requires_grad_() for value in prepared.start(y)]
+    outputs = [value.double().requires_grad_() for value in prepared.initial_outputs(y)]
     terms = prepared.loss(tuple(output.expand(len(y), -1) for output in outputs), y)
     gradients = torch.autograd.grad(sum(term.mean() for term in terms.values()), outputs)
     assert all(gradient.abs().max() < level for gradient in gradients)

@@ -5,7 +5,7 @@ import inspect
 import torch
 
 from transun import corrections, heads, losses, schemes, transforms
-from transun.heads import GTS, Corrected, Fused, Head, Ranked, Scaled, Wrapper
+from transun.heads import GTS, Corrected, Head, Ranked, Scaled, ThresholdFusion, Wrapper
 from transun.schemes import Scheme
 from transun.transforms import Affine, BoxCox, Compose, Log1p, Power, Transform
 
@@ -79,13 +79,13 @@ def all_heads() -> list[Head]:
         Ranked(some, on=("bias",), strength=0.5),
         Ranked(heads.MSE()),
         heads.Blend(heads.MSE(), heads.Poisson()),
-        heads.OffsetSUN(),
+        heads.PoissonSUN(),
         heads.AutoSUN(),
-        heads.Ordered(some),
+        heads.RankPreserving(some),
         GTS(heads.AutoSUN(shared=1)),
         heads.Blend(heads.Poisson(), some, share=0.3, shared=0),
-        Fused(some, 2.0),
-        Fused(Scaled(some), 2.0),
+        ThresholdFusion(some, 2.0),
+        ThresholdFusion(Scaled(some), 2.0),
         *[Corrected(heads.LogMSE(), correction) for correction in CORRECTIONS],
         Corrected(heads.MSE(), CORRECTIONS[0]),
         heads.ProbabilisticGTS(heads.LogMSE()),
@@ -100,6 +100,6 @@ def raw_for(head: Head, rows: int, seed: int = 0, scale: float = 1.0):
 
 def name(value) -> str:
     """A readable test id."""
-    from transun.spec import dumps
+    from transun.models.spec import dumps
 
     return dumps(value)

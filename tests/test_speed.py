@@ -54,7 +54,7 @@ def test_what_is_new_or_gone_is_named(guard, stored):
     assert guard.regressions(less, stored) == [f"{name} is stored but gone: run {guard.RENEW}"]
 
 
-@pytest.mark.parametrize("arguments", ["--help", "fit --help", "reproduce --help"])
+@pytest.mark.parametrize("arguments", ["--help", "fit --help", "diagnose --help"])
 def test_help_does_not_import_torch(arguments):
     code = (
         "import sys\n"

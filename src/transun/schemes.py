@@ -38,7 +38,7 @@ class Scheme:
     applied twice or not at all (errata E3 of the paper's listing, where it was applied once).
     """
 
-    least: ClassVar[float] = -math.inf  # the smallest target it can encode
+    min_target: ClassVar[float] = -math.inf  # the smallest target it can encode
 
     def encode(self, y: Tensor, u: Tensor, transform: Transform) -> Tensor:
         """The target of the branch, (B,)."""
@@ -52,7 +52,7 @@ class Scheme:
         """Per-sample cost of z, (B,): its squared distance to the encoded target."""
         return squared(z, self.encode(y, u, transform))
 
-    def start(self, y: Tensor, u: Tensor, transform: Transform) -> Tensor:
+    def initial_z(self, y: Tensor, u: Tensor, transform: Transform) -> Tensor:
         """The constant z of least mean cost over the training targets; a scalar."""
         return self.encode(y, u, transform).mean()
 
@@ -105,7 +105,7 @@ class PowerVariance(Slope):
 
     def kappa(self, u: Tensor, transform: Transform) -> Tensor:
         """(|T⁻¹(u)| + eps)^(-power/2)."""
-        return transform.size(u, self.eps) ** (-0.5 * self.power)
+        return transform.magnitude_plus(u, self.eps) ** (-0.5 * self.power)
 
 
 @dataclass(frozen=True)
@@ -129,16 +129,16 @@ class ReciprocalTarget(Slope):
 
     def kappa(self, u: Tensor, transform: Transform) -> Tensor:
         """1 / (|T⁻¹(u)| + eps)."""
-        return transform.size(u, self.eps).reciprocal()
+        return transform.magnitude_plus(u, self.eps).reciprocal()
 
     # One division or product instead of a reciprocal and one: small batches pay for every operation.
     def encode(self, y: Tensor, u: Tensor, transform: Transform) -> Tensor:
         """The target over |T⁻¹(u)| + eps."""
-        return y / transform.size(u, self.eps)
+        return y / transform.magnitude_plus(u, self.eps)
 
     def decode(self, z: Tensor, u: Tensor, transform: Transform) -> Tensor:
         """(|T⁻¹(u)| + eps)·z."""
-        return z * transform.size(u, self.eps)
+        return z * transform.magnitude_plus(u, self.eps)
 
 
 @dataclass(frozen=True)
@@ -206,28 +206,28 @@ class PoissonOffset(Scheme):
 
     eps: float = 1.0
 
-    least: ClassVar[float] = 0.0
+    min_target: ClassVar[float] = 0.0
 
     def __post_init__(self) -> None:
         _require_eps(self, self.eps)
 
     def encode(self, y: Tensor, u: Tensor, transform: Transform) -> Tensor:
         """The z of the factor y / (|T⁻¹(u)| + eps); a target of zero has the smallest factor there is."""
-        s = (y / transform.size(u, self.eps)).log() / _REACH
+        s = (y / transform.magnitude_plus(u, self.eps)).log() / _REACH
         return _REACH * s.clamp(-1.0 + 1e-6, 1.0 - 1e-6).atanh()
 
     def decode(self, z: Tensor, u: Tensor, transform: Transform) -> Tensor:
         """(|T⁻¹(u)| + eps)·eˢ."""
-        return transform.size(u, self.eps) * _bent(z).exp()
+        return transform.magnitude_plus(u, self.eps) * _bent(z).exp()
 
     def cost(self, z: Tensor, y: Tensor, u: Tensor, transform: Transform) -> Tensor:
         """ŷ - y·ln ŷ: half the deviance, less what no prediction changes."""
-        offset, s = transform.size(u, self.eps), _bent(z)
+        offset, s = transform.magnitude_plus(u, self.eps), _bent(z)
         return offset * s.exp() - y * (offset.log() + s)
 
-    def start(self, y: Tensor, u: Tensor, transform: Transform) -> Tensor:
+    def initial_z(self, y: Tensor, u: Tensor, transform: Transform) -> Tensor:
         """The z whose factor makes the total right."""
-        factor = y.double().mean() / transform.size(u, self.eps).double().mean()
+        factor = y.double().mean() / transform.magnitude_plus(u, self.eps).double().mean()
         s = factor.log() / _REACH
         return (_REACH * s.clamp(-1.0 + 1e-6, 1.0 - 1e-6).atanh()).to(y.dtype)
 
@@ -274,11 +274,11 @@ class InverseRatio(Scheme):
 
     def encode(self, y: Tensor, u: Tensor, transform: Transform) -> Tensor:
         """(|T⁻¹(u)| + eps) / (y + eps)."""
-        return transform.size(u, self.eps) / (y + self.eps)
+        return transform.magnitude_plus(u, self.eps) / (y + self.eps)
 
     def decode(self, z: Tensor, u: Tensor, transform: Transform) -> Tensor:
         """(|T⁻¹(u)| + eps) / z - eps, with z kept away from zero, where the ratio would explode."""
-        return transform.size(u, self.eps) / z.clamp(min=1e-6) - self.eps
+        return transform.magnitude_plus(u, self.eps) / z.clamp(min=1e-6) - self.eps
 
 
 def _bent(z: Tensor) -> Tensor:

@@ -6,8 +6,8 @@ from torch import nn
 
 from transun.backbones import DIN, ByCardinality, Dice, PReLU, ReLU, Sigmoid
 from transun.heads import MSE, LogSUN
-from transun.model import Model
-from transun.spec import dumps, loads
+from transun.models.network import Model
+from transun.models.spec import dumps, loads
 
 ROWS, LENGTH = 7, 5
 IDS = {"user": 6, "item": 11, "category": 4}

@@ -3,8 +3,8 @@ import torch
 
 from transun.backbones import ByCardinality, ByTable, Custom, EmbeddingMLP
 from transun.heads import MSE, LogMSE, LogSUN
-from transun.model import Model
-from transun.spec import dumps, loads
+from transun.models.network import Model
+from transun.models.spec import dumps, loads
 
 
 def embed(backbone, batch):

@@ -11,12 +11,12 @@ import time
 import numpy as np
 import pytest
 
-from transun import heldout
 from transun.cli import compare, debias, evaluate, export, fit, info, predict
 from transun.data import Features, read_table
 from transun.data.fingerprint import fingerprint
 from transun.data.table import files
-from transun.tabular import TableModel
+from transun.tables import training as heldout
+from transun.tables.model import TableModel
 
 pl = pytest.importorskip("polars")
 
@@ -153,7 +153,7 @@ def test_predict_streams_through_standard_input_and_output(here, run, monkeypatc
 
 
 def test_a_large_csv_is_streamed_to_the_same_predictions(here, run, monkeypatch):
-    monkeypatch.setattr("transun.scoring._WHOLE", 0)
+    monkeypatch.setattr("transun.tables.prediction._WHOLE", 0)
     run("predict", "model", "orders.csv", "--keep", "item_id", "--out", "p.csv")
     np.testing.assert_allclose(
         pl.read_csv("p.csv")["prediction"], TableModel.load("model").predict("orders.parquet"), rtol=1e-5
@@ -165,7 +165,7 @@ def test_ids_too_long_for_a_float_are_not_written_down_wrong(here, run, monkeypa
     frame.write_csv("long.csv")
     run("predict", "model", "long.csv", "--keep", "long", "--out", "p.csv")
     assert pl.read_csv("p.csv")["long"][0] == 2**60 + 1
-    monkeypatch.setattr("transun.scoring._WHOLE", 0)
+    monkeypatch.setattr("transun.tables.prediction._WHOLE", 0)
     assert "as Parquet" in run("predict", "model", "long.csv", "--keep", "long", "--out", "q.csv", code=2).err
     assert not (here / "q.csv").exists()
 

@@ -121,7 +121,7 @@ def retarget(folder):
     """The same model, saved for another target by the library."""
     from dataclasses import replace as changed
 
-    from transun.tabular import TableModel
+    from transun.tables.model import TableModel
 
     changed(TableModel.load(folder), target="balance").save(folder)
 
@@ -146,7 +146,7 @@ def test_a_training_that_diverges_is_told(here, run):
 
 
 def test_a_journal_of_another_run_is_told(here, run, monkeypatch):
-    from transun import heldout
+    from transun.tables import training as heldout
 
     look = heldout._Watch.__call__
 

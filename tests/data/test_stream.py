@@ -19,9 +19,9 @@ from torch import Tensor
 
 from transun import GTS, EmbeddingMLP, LogMSE, Model, fit
 from transun.data import Dataset, ParquetStream, stream
-from transun.data.ahead import read_ahead
 from transun.data.features import Features
 from transun.data.kinds import Bag, Id, Standardised
+from transun.data.prefetch import prefetch
 from transun.data.shuffle import buffers, segments
 
 
@@ -269,7 +269,7 @@ def test_batches_need_the_memory_of_two_buffers(tmp_path: Path, monkeypatch: pyt
 
 
 def threads() -> list[threading.Thread]:
-    return [thread for thread in threading.enumerate() if thread.name == "transun.read_ahead"]
+    return [thread for thread in threading.enumerate() if thread.name == "transun.prefetch"]
 
 
 def test_the_thread_ends_when_the_loop_is_left(tmp_path: Path) -> None:
@@ -329,7 +329,7 @@ def test_an_item_is_made_only_when_the_one_before_is_taken() -> None:
             made.append(item)
             yield item
 
-    ahead = read_ahead(items())
+    ahead = prefetch(items())
     for item in ahead:
         assert len(made) <= item + 2
     assert made == list(range(10))
@@ -340,7 +340,7 @@ def test_errors_of_the_thread_come_in_their_place() -> None:
         yield 1
         raise LookupError("no second")
 
-    ahead = read_ahead(items())
+    ahead = prefetch(items())
     assert next(ahead) == 1
     with pytest.raises(LookupError, match="no second"):
         next(ahead)

@@ -9,8 +9,8 @@ from transun.diagnosis.advice import choose, variance_power
 from transun.diagnosis.candidates import log_like
 from transun.diagnosis.cures import FOLDS, SlopeByLevel, cross_fitted, treatments, try_cures
 from transun.diagnosis.result import Estimate
+from transun.models.spec import dumps, loads
 from transun.schemes import PowerVariance
-from transun.spec import dumps, loads
 from transun.transforms import Identity
 
 

@@ -20,14 +20,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
-from transun.averaging import EMA
 from transun.data import Features, Id, Standardised
+from transun.estimators.nested_params import arguments, rebuild
 from transun.estimators.network import NetworkRegressor
-from transun.estimators.network_params import arguments, rebuild
 from transun.heads import GTS, MSE, ZILN, Gamma, LogMSE, LogSUN, PointHead, QuantileMean, TranSUN
-from transun.optimisers import SGD, Adam, AdamW
 from transun.schemes import PowerVariance
-from transun.tabular import TableModel, embedding_mlp
+from transun.tables.model import TableModel, embedding_mlp
+from transun.training.averaging import EMA
+from transun.training.optimisers import SGD, Adam, AdamW
 from transun.transforms import Asinh, Power
 
 EXPECTED_FAILURES = {

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from transun import MSE, Adam, AutoSUN, Dataset, Model, OffsetSUN, Scaled, balance, fit, linear
+from transun import MSE, Adam, AutoSUN, Dataset, Model, PoissonSUN, Scaled, balance, fit, linear
 from transun.backbones import EmbeddingMLP
 
 ITEMS, EACH = 4, 1_000
@@ -51,7 +51,7 @@ def test_two_thousand_rows_of_a_heavy_tail_do_not_diverge():
     assert predictions.max() < y.max()
 
 
-@pytest.mark.parametrize("head", [AutoSUN(), OffsetSUN()])
+@pytest.mark.parametrize("head", [AutoSUN(), PoissonSUN()])
 def test_negative_targets_are_refused(head):
     with pytest.raises(ValueError, match=r"target -1 in row 1.*for signed targets"):
         head.prepare(torch.tensor([1.0, -1.0]))
@@ -62,5 +62,5 @@ def test_shares_add_up_to_one():
     y = torch.tensor([0.0, 1.0, 5.0])
     for order in (0.05, 0.2, 0.6):
         head = AutoSUN(order=order).prepare(y)
-        raw = tuple(value.unsqueeze(0) for value in head.start(y))
+        raw = tuple(value.unsqueeze(0) for value in head.initial_outputs(y))
         assert head(raw).item() == pytest.approx(2.0, rel=1e-4)

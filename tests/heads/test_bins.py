@@ -167,7 +167,7 @@ class TestBinned:
         """Four fifths of zeros: P(y ≤ 0) = 0.8 at the best constants, and the median is 0."""
         y = population("RS-ZIG")
         head = head.prepare(y)
-        raw = tuple(value.unsqueeze(0) for value in head.start(y))
+        raw = tuple(value.unsqueeze(0) for value in head.initial_outputs(y))
         assert head.cdf(raw, torch.zeros(1, dtype=torch.float64)).item() == pytest.approx(0.8, abs=1e-6)
         assert head.cdf(raw, torch.full((1,), -1e-9, dtype=torch.float64)).item() == 0.0
         assert head.quantile(raw, 0.5).item() == pytest.approx(0.0, abs=1e-12)

@@ -33,7 +33,7 @@ class TestBlend:
     def test_kept_apart_the_second_shares_within_itself(self):
         """Its bias branch reads the embedding of its own point, not that of the first head."""
         head = Blend(MSE(), GTS(LogMSE(), shared=1), shared=0)
-        assert [(branch.shared, branch.of) for branch in head.branches] == [(0, 0), (0, 0), (1, 1)]
+        assert [(branch.shared, branch.shares_with) for branch in head.branches] == [(0, 0), (0, 0), (1, 1)]
         model = Model(EmbeddingMLP({"item": 4}, hidden=(8,)), head).prepare(Y)
         torch.nn.init.ones_(model.network.outputs[2].weight)
         model.network({"item": torch.tensor([1])})[2].sum().backward()
@@ -43,7 +43,7 @@ class TestBlend:
 
     def test_base_of_plain_heads_is_the_prediction(self):
         head, raw = Blend(MSE(), Poisson(scale=2.0)), (torch.tensor([[8.0]]), torch.tensor([[0.0]]))
-        assert head.base(raw).item() == head(raw).item()
+        assert head.undebiased(raw).item() == head(raw).item()
 
     @pytest.mark.parametrize("share", [0.0, 1.0, -0.1])
     def test_a_share_that_leaves_one_out_is_refused(self, share):
@@ -64,12 +64,12 @@ class TestPoissonOffset:
 
     def test_start_makes_the_total_right(self):
         scheme, u = PoissonOffset(1.0), torch.tensor([0.0, 1.0, 5.0, 2.0, 9.0])
-        z = scheme.start(Y, u, Identity())
+        z = scheme.initial_z(Y, u, Identity())
         assert scheme.decode(z.expand_as(u), u, Identity()).sum().item() == pytest.approx(Y.sum().item(), rel=1e-5)
 
     def test_stationary_where_the_total_is_right(self):
         scheme, u = PoissonOffset(1.0), torch.tensor([0.0, 1.0, 5.0, 2.0, 9.0])
-        z = scheme.start(Y, u, Identity()).clone().requires_grad_()
+        z = scheme.initial_z(Y, u, Identity()).clone().requires_grad_()
         scheme.cost(z.expand_as(u), Y, u, Identity()).sum().backward()
         assert z.grad.item() == pytest.approx(0.0, abs=1e-3)
 

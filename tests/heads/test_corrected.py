@@ -7,8 +7,8 @@ from registry import name, raw_for
 from transun.backbones import Constant, EmbeddingMLP
 from transun.corrections import BinnedSmearing, NormalTheory, SecondOrder, Smearing, SmoothIsotonic
 from transun.heads import GTS, MSE, Corrected, LogMSE, LogSUN, PointHead, Ranked, Scaled
-from transun.model import Model
-from transun.spec import dumps, loads
+from transun.models.network import Model
+from transun.models.spec import dumps, loads
 from transun.transforms import Arctan, Power
 
 CORRECTIONS = [NormalTheory(), SecondOrder(), Smearing(64), BinnedSmearing(4, 16), SmoothIsotonic(10)]
@@ -41,8 +41,8 @@ class TestCorrected:
             assert torch.equal(head.loss(raw, y)[key], term)
         assert head.loss(raw, y).keys() == inner.loss(raw, y).keys()
         torch.testing.assert_close(head(raw), inner(raw))
-        torch.testing.assert_close(head.base(raw), inner.base(raw))
-        assert all(map(torch.equal, head.start(Y), inner.start(Y)))
+        torch.testing.assert_close(head.undebiased(raw), inner.undebiased(raw))
+        assert all(map(torch.equal, head.initial_outputs(Y), inner.initial_outputs(Y)))
 
     def test_calibration_changes_the_prediction_and_not_the_original(self, inner, correction):
         before = Corrected(inner, correction).prepare(Y)
@@ -51,7 +51,7 @@ class TestCorrected:
         assert not learned(before)
         assert torch.equal(Corrected(inner, correction).prepare(Y)(raw), before(raw))
         # The base is what debiasing started from.
-        torch.testing.assert_close(head.base(raw), before.base(raw))
+        torch.testing.assert_close(head.undebiased(raw), before.undebiased(raw))
 
     def test_prediction_is_the_correction_of_the_inner_point(self, inner, correction):
         head, raw = calibrated(inner, correction)
@@ -94,18 +94,18 @@ def test_export_equals_eager(correction):
     for rows in (9, 4):
         part = {"a": BATCH["a"][:rows]}
         torch.testing.assert_close(exported(part), model(part))
-    assert not torch.allclose(model(BATCH), model.head.base(model.raw(BATCH)))
+    assert not torch.allclose(model(BATCH), model.head.undebiased(model.raw(BATCH)))
 
 
 def test_gts_around_a_corrected_head_starts_at_the_mean():
     head = GTS(Corrected(LogMSE(), Smearing())).prepare(Y)
-    start = tuple(value.unsqueeze(0) for value in head.start(Y))
+    start = tuple(value.unsqueeze(0) for value in head.initial_outputs(Y))
     assert head(start).item() == pytest.approx(Y.mean().item(), rel=1e-6)
 
 
 def test_weights_reach_the_correction():
     head = Corrected(LogMSE(), Smearing()).prepare(Y)
-    raw = (head.start(Y)[0].expand(len(Y), 1),)
+    raw = (head.initial_outputs(Y)[0].expand(len(Y), 1),)
     weight = torch.linspace(0.0, 1.0, len(Y), dtype=torch.float64)
     expected = (Y * weight).sum() / weight.sum()
     assert head.calibrate(raw, Y, weight)(raw)[0].item() == pytest.approx(expected.item(), rel=1e-4)
@@ -129,6 +129,6 @@ def test_model_state_round_trip_and_copies():
 def test_around_a_trained_base():
     """Warm start: the correction stands around the base that is handed over."""
     base = LogMSE().prepare(Y)
-    head = Corrected(LogMSE(), Smearing()).prepare(Y).around(base)
+    head = Corrected(LogMSE(), Smearing()).prepare(Y).wrap(base)
     assert head.inner is base
     assert head.correction.transform == base.transform

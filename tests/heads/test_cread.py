@@ -154,5 +154,5 @@ class TestVariants(VariantLaws):
 def test_constant_targets(restoration):
     y = torch.full((9,), 3.0, dtype=torch.float64)
     prepared = CREAD(restoration=restoration).prepare(y)
-    start = tuple(value.unsqueeze(0) for value in prepared.start(y))
+    start = tuple(value.unsqueeze(0) for value in prepared.initial_outputs(y))
     assert prepared(start).item() == pytest.approx(3.0)

@@ -66,7 +66,7 @@ class TestCTM:
     def test_constant_input_limit_is_close_to_the_mean(self, column):
         y = population(column, 2000)
         head = CTM().prepare(y)
-        assert head((head.start(y)[0].unsqueeze(0),)).item() == pytest.approx(MEANS[column], rel=1e-2)
+        assert head((head.initial_outputs(y)[0].unsqueeze(0),)).item() == pytest.approx(MEANS[column], rel=1e-2)
         # Of 25 grid points RS-ZIG leaves five above zero: the tail beyond them is extrapolated.
         tolerance = 1e-2 if column == "RS-ZIG" else 3e-3
         assert sre(CTM(), column, n=2000, steps=60) == pytest.approx(0.0, abs=tolerance)
@@ -82,7 +82,7 @@ class TestCTM:
         head, plain = CTM(criterion=criterion).prepare(y), CLTM(criterion=criterion).prepare(y)
 
         def cost(head):
-            return head.loss((head.start(y)[0].expand(len(y), -1),), y)["law"].mean().item()
+            return head.loss((head.initial_outputs(y)[0].expand(len(y), -1),), y)["law"].mean().item()
 
         assert cost(head) < cost(plain)
 
@@ -163,7 +163,7 @@ class TestGridScore:
         """The starting values of CLTM: the gradient of the score vanishes beside that of single rows."""
         y = population(column, 5000)
         head = CLTM(criterion=GridScore()).prepare(y)
-        raw = head.start(y)[0].expand(len(y), -1).clone().requires_grad_()
+        raw = head.initial_outputs(y)[0].expand(len(y), -1).clone().requires_grad_()
         (gradient,) = torch.autograd.grad(head.loss((raw,), y)["law"].sum(), raw)
         assert (gradient.mean(0).abs() <= 1e-3 * gradient.square().mean(0).sqrt()).all()
 

@@ -44,16 +44,16 @@ def test_gradient_is_the_error_at_the_weight_of_the_power(power):
 def test_scale_is_the_mean_and_the_start_is_exact(power):
     prepared = HEADS[power].prepare(Y)
     assert prepared.scale == pytest.approx(Y.mean().item())
-    assert prepared.start(Y)[0].item() == pytest.approx(0.0, abs=1e-12)
+    assert prepared.initial_outputs(Y)[0].item() == pytest.approx(0.0, abs=1e-12)
     given = HEADS[power].replace(scale=100.0).prepare(Y)
     assert given.scale == 100.0
-    assert given((given.start(Y)[0].unsqueeze(0),)).item() == pytest.approx(Y.mean().item())
+    assert given((given.initial_outputs(Y)[0].unsqueeze(0),)).item() == pytest.approx(Y.mean().item())
 
 
 def test_all_zero_targets_predict_next_to_nothing():
     head = Poisson().prepare(torch.zeros(3))
     assert head.scale == 1.0
-    assert 0.0 <= head((head.start(torch.zeros(3))[0].unsqueeze(0),)).item() < 1e-8
+    assert 0.0 <= head((head.initial_outputs(torch.zeros(3))[0].unsqueeze(0),)).item() < 1e-8
 
 
 def test_predictions_stay_within_the_bend():

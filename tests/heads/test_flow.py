@@ -15,7 +15,7 @@ RAW = tuple(r.double() for r in raw_for(HEAD, 30, seed=1, scale=1.5))
 def settled(head, y, steps=200):
     """The prediction at an optimum of the likelihood for constant outputs, found with a line search."""
     head = head.prepare(y)
-    output = torch.nn.Parameter(head.start(y)[0].double() + 0.1)
+    output = torch.nn.Parameter(head.initial_outputs(y)[0].double() + 0.1)
     optimiser = torch.optim.LBFGS([output], max_iter=steps, line_search_fn="strong_wolfe", tolerance_change=1e-12)
 
     def closure():
@@ -118,7 +118,7 @@ def test_constant_input_limit_is_close_to_the_mean(column, tolerance):
 def test_start_beats_a_lognormal_law(column):
     y = population(column, 4000)
     head = SplineFlow().prepare(y)
-    (start,) = head.start(y)
+    (start,) = head.initial_outputs(y)
 
     def cost(output):
         return head.loss((output.expand(len(y), -1),), y)["nll"].mean().item()

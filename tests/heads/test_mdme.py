@@ -96,7 +96,7 @@ class TestLoss:
         y = population("RS-ZIG")
         head = MDME().prepare(y)
         assert head.loss((torch.zeros(1, 36),), y[:1])["within"].item() == 0.0
-        assert head.start(y)[0][20].item() == 0.0
+        assert head.initial_outputs(y)[0][20].item() == 0.0
 
     def test_ordinal_outputs_know_the_order(self):
         head = MDME(3, 2, ordinal=2.0).prepare(torch.linspace(0.0, 6.0, 7))
@@ -149,7 +149,7 @@ class TestChoice:
     def test_a_bucket_without_width_predicts_its_edge(self):
         y = population("RS-ZIG")
         head = MDME(4, 4, choice=MostLikelyBucket()).prepare(y)
-        raw = tuple(value.unsqueeze(0) for value in head.start(y))
+        raw = tuple(value.unsqueeze(0) for value in head.initial_outputs(y))
         assert head(raw).item() == 0.0
 
 
@@ -159,5 +159,5 @@ class TestVariants(VariantLaws):
     def test_constant_targets(self, head, value):
         y = torch.full((9,), value, dtype=torch.float64)
         prepared = head.prepare(y)
-        start = tuple(v.unsqueeze(0) for v in prepared.start(y))
+        start = tuple(v.unsqueeze(0) for v in prepared.initial_outputs(y))
         assert prepared(start).item() == pytest.approx(value, rel=1e-6)

@@ -100,7 +100,7 @@ def test_lognormal_mixture_is_nearly_unbiased():
 def test_start_is_a_mixture_of_different_components(build, column):
     y = population(column, 5000)
     head = build().prepare(y)
-    (start,) = head.start(y)
+    (start,) = head.initial_outputs(y)
     means = start[4:7]
     assert means.unique().numel() == 3
     one = build(1).prepare(y)
@@ -109,14 +109,14 @@ def test_start_is_a_mixture_of_different_components(build, column):
         return sum(term.mean() for term in head.loss((start.expand(len(y), -1),), y).values())
 
     # SM-TN is nearly normal: there the second and third component find next to nothing to gain.
-    assert cost(head, start) < cost(one, one.start(y)[0]) + 1e-4
+    assert cost(head, start) < cost(one, one.initial_outputs(y)[0]) + 1e-4
 
 
 def test_no_component_collapses_onto_a_repeated_value():
     """Half the targets are exactly 5: the narrowest component is a hundredth of the spread, not a spike."""
     y = torch.cat((torch.full((500,), 5.0), population("RS-G", 500).float()))
     head = GaussianMixture().prepare(y)
-    (start,) = head.start(y)
+    (start,) = head.initial_outputs(y)
     width = torch.nn.functional.softplus(start[7:]) + 1e-2
     assert 1e-2 < width.min() < 2e-2
     assert head.loss((start.expand(len(y), -1),), y)["nll"].isfinite().all()
@@ -136,13 +136,13 @@ def test_zeros_are_counted_only_when_there_are_some():
 
 def test_all_zero_targets_predict_zero():
     head = LogNormalMixture().prepare(torch.zeros(4))
-    assert head((head.start(torch.zeros(4))[0].unsqueeze(0),)).item() == pytest.approx(0.0, abs=1e-5)
+    assert head((head.initial_outputs(torch.zeros(4))[0].unsqueeze(0),)).item() == pytest.approx(0.0, abs=1e-5)
 
 
 def test_signed_targets():
     y = torch.tensor([-3.0, -1.0, 2.0, 6.0])
     head = GaussianMixture(2).prepare(y)
-    assert head((head.start(y)[0].unsqueeze(0),)).item() == pytest.approx(1.0, abs=1e-5)
+    assert head((head.initial_outputs(y)[0].unsqueeze(0),)).item() == pytest.approx(1.0, abs=1e-5)
     with pytest.raises(ValueError, match="target -3 in row 0"):
         LogNormalMixture().prepare(y)
 

@@ -8,8 +8,8 @@ from scipy import special, stats
 from population import COLUMNS, MEANS, population
 from transun.backbones import Constant, EmbeddingMLP
 from transun.heads import GTS, ZILN, HardGate, LogNormal, OptDist, SoftGate
-from transun.model import Model, Network
-from transun.spec import dumps, loads
+from transun.models.network import Model, Network
+from transun.models.spec import dumps, loads
 
 # methods.md §13.1: the row of ZILN, since a gate that cannot see y cannot make experts differ in it.
 EXPECTED = dict(zip(COLUMNS, (-0.0034, -0.2061, -0.0034, 0.0006, 0.1871, 0.1322, 0.0010, 0.2829), strict=True))
@@ -20,7 +20,8 @@ def settle(head, y, steps=300, rate=0.1):
     """Full-batch optimum of free outputs by Adam: the gate's labels jump, which a quasi-Newton method cannot follow."""
     spread = torch.Generator().manual_seed(0)
     outputs = [
-        (value.double() + 0.1 * torch.randn(len(value), generator=spread)).requires_grad_() for value in head.start(y)
+        (value.double() + 0.1 * torch.randn(len(value), generator=spread)).requires_grad_()
+        for value in head.initial_outputs(y)
     ]
     optimiser = torch.optim.Adam(outputs, rate)
     for step in range(steps):
@@ -213,15 +214,15 @@ class TestStart:
     def test_predicts_what_one_expert_would(self):
         y = population("RS-ZIG", 2000)
         head, alone = OptDist().prepare(y), ZILN().prepare(y)
-        start = tuple(value.unsqueeze(0) for value in head.start(y))
+        start = tuple(value.unsqueeze(0) for value in head.initial_outputs(y))
         assert head(start).item() == alone((start[0],)).item()
-        torch.testing.assert_close(start[0][0], alone.start(y)[0], rtol=0.0, atol=0.0)
+        torch.testing.assert_close(start[0][0], alone.initial_outputs(y)[0], rtol=0.0, atol=0.0)
 
     @pytest.mark.parametrize("y", [[3.0, 3.0], [0.0, 0.0], [0.0, 1.0, 30.0]])
     def test_experts_differ_a_little(self, y):
         y = torch.tensor(y)
         head = OptDist().prepare(y)
-        *experts, gate = head.start(y)
+        *experts, gate = head.initial_outputs(y)
         assert (gate == 0).all()
         for one, other in zip(experts[1:], experts, strict=False):
             assert (one != other).all()

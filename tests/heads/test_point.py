@@ -3,13 +3,13 @@ import pytest
 import torch
 from scipy.optimize import brentq
 
+from population import COLUMNS, MEANS, draw, population
 from registry import LOSSES, TRANSFORMS, name
-from transun.data import DISTRIBUTIONS
 from transun.heads import LogMAE, LogMSE, PointHead
 from transun.heads.point import best_constant
 from transun.losses import Huber, Pinball, absolute, absolute_percentage, squared, squared_percentage
 
-T = DISTRIBUTIONS[0].sample(1001, seed=1)
+T = draw("RS-G", 1001, seed=1)
 
 
 def weighted_median(values, weights):
@@ -45,7 +45,7 @@ def test_losses_are_per_sample_and_zero_at_the_target(loss):
 def test_start_is_where_a_constant_rests(loss):
     """The mean gradient vanishes there beside the gradients of single rows."""
     head = PointHead(criterion=loss)
-    raw = head.start(T)[0].expand(len(T), 1).clone().requires_grad_()
+    raw = head.initial_outputs(T)[0].expand(len(T), 1).clone().requires_grad_()
     (gradient,) = torch.autograd.grad(head.loss((raw,), T)["point"].sum(), raw)
     assert gradient.mean().abs() <= 2e-3 * gradient.square().mean().sqrt()
 
@@ -54,17 +54,17 @@ def test_start_is_where_a_constant_rests(loss):
 def test_transformed_median_is_the_median(transform):
     """Medians survive every increasing T."""
     head = PointHead(transform, absolute).prepare(T)
-    start = tuple(value.unsqueeze(0) for value in head.start(T))
+    start = tuple(value.unsqueeze(0) for value in head.initial_outputs(T))
     assert head(start).item() == pytest.approx(T.median().item(), rel=1e-4)
 
 
-@pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=lambda d: d.name)
-def test_log_mse_is_biased_as_quadrature_says(distribution):
-    y = distribution.sample(200_000, seed=0)
+@pytest.mark.parametrize("law", COLUMNS)
+def test_log_mse_is_biased_as_quadrature_says(law):
+    y, mean = draw(law, 200_000, seed=0), MEANS[law]
     head = LogMSE().prepare(y)
-    start = tuple(value.unsqueeze(0) for value in head.start(y))
-    limit = np.expm1(distribution.expect(torch.log1p)) / distribution.mean - 1
-    assert head(start).item() / distribution.mean - 1 == pytest.approx(limit, abs=0.01)
+    start = tuple(value.unsqueeze(0) for value in head.initial_outputs(y))
+    limit = np.expm1(float(population(law).log1p().mean())) / mean - 1
+    assert head(start).item() / mean - 1 == pytest.approx(limit, abs=0.01)
 
 
 def test_named_heads():

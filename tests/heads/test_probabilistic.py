@@ -8,8 +8,8 @@ from scipy import optimize, stats
 from population import MEANS, optimum, population, sre
 from registry import raw_for
 from transun.heads import GTS, MSE, ZILN, LogMSE, ProbabilisticGTS, Scaled
+from transun.models.spec import dumps, loads
 from transun.schemes import Magnitude, ReciprocalPoint, ReciprocalTarget
-from transun.spec import dumps, loads
 
 Y = population("RS-G", 400)
 HEAD = ProbabilisticGTS(LogMSE()).prepare(Y)
@@ -75,7 +75,7 @@ def test_start_is_the_probit_fit(column):
     """Of location and width, found again by scipy's simplex on the score itself."""
     y = population(column, 4000)
     head = ProbabilisticGTS(LogMSE()).prepare(y)
-    found = head(tuple(value.unsqueeze(0) for value in head.start(y))).item()
+    found = head(tuple(value.unsqueeze(0) for value in head.initial_outputs(y))).item()
     grid = head.grid.double().numpy()
     share = (y.float().numpy()[:, None] <= head.grid.numpy()).mean(0)
 
@@ -120,21 +120,29 @@ def test_finite_at_the_edges(inner):
 @pytest.mark.parametrize("rows", [0, 1, 7])
 def test_shapes(rows):
     raw, y = raw_for(HEAD, rows), Y[:rows].float()
-    for value in (HEAD(raw), HEAD.base(raw), HEAD.cdf(raw, y), HEAD.quantile(raw, 0.5), *HEAD.loss(raw, y).values()):
+    for value in (
+        HEAD(raw),
+        HEAD.undebiased(raw),
+        HEAD.cdf(raw, y),
+        HEAD.quantile(raw, 0.5),
+        *HEAD.loss(raw, y).values(),
+    ):
         assert value.shape == (rows,)
-    assert set(HEAD.scores(raw, y)) == {"inner.point", "law"}
+    assert set(HEAD.ranking_pairs(raw, y)) == {"inner.point", "law"}
     assert not list(HEAD.parameters())
 
 
 def test_constant_targets():
     for y in (torch.tensor([3.0]).double(), torch.full((20,), 3.0).double()):
         head = ProbabilisticGTS(LogMSE()).prepare(y)
-        assert head(tuple(value.unsqueeze(0) for value in head.start(y))).item() == pytest.approx(3.0, rel=1e-3)
+        assert head(tuple(value.unsqueeze(0) for value in head.initial_outputs(y))).item() == pytest.approx(
+            3.0, rel=1e-3
+        )
 
 
 def test_around_keeps_the_grid():
     base = LogMSE().prepare(10 * Y)
-    around = HEAD.around(base)
+    around = HEAD.wrap(base)
     assert around.inner is base
     torch.testing.assert_close(around.grid, HEAD.grid)
     assert not torch.equal(ProbabilisticGTS(LogMSE()).grid, HEAD.grid)

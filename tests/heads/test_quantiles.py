@@ -73,7 +73,7 @@ def test_repeated_values():
 def test_start_is_the_mean_of_the_population_quantiles(column, scipy_law):
     y = population(column)
     head = QuantileMean(16).prepare(y)
-    found = head((head.start(y)[0].unsqueeze(0),)).item()
+    found = head((head.initial_outputs(y)[0].unsqueeze(0),)).item()
     assert found == pytest.approx(scipy_law.ppf((np.arange(16) + 0.5) / 16).mean(), rel=1e-3)
 
 
@@ -81,7 +81,7 @@ def test_the_tail_is_cut():
     """Under-estimates a skewed mean, less with more levels."""
     y = population("RS-G")
     few, many = (
-        head((head.start(y)[0].unsqueeze(0),)).item()
+        head((head.initial_outputs(y)[0].unsqueeze(0),)).item()
         for head in (QuantileMean(4).prepare(y), QuantileMean(64).prepare(y))
     )
     assert few < many < 2.0

@@ -111,14 +111,14 @@ class TestTree:
         """Under the public rule, y < edge goes left, four fifths of zeros predict about max/2."""
         y = population("RS-ZIG", largest=True)
         head = TPM(4).prepare(y)
-        raw = tuple(value.unsqueeze(0) for value in head.start(y))
+        raw = tuple(value.unsqueeze(0) for value in head.initial_outputs(y))
         torch.testing.assert_close(head.shares(raw), torch.tensor([[0.8, 0.0, 0.0, 0.2]]).double(), atol=1e-6, rtol=0)
 
     def test_nodes_without_targets_start_undecided(self):
-        start = TPM(4).prepare(population("RS-ZIG")).start(population("RS-ZIG"))[0]
+        start = TPM(4).prepare(population("RS-ZIG")).initial_outputs(population("RS-ZIG"))[0]
         np.testing.assert_allclose(start, [np.log(0.2 / 0.8), -20.0, 20.0], atol=1e-6)
         constant = torch.full((9,), 3.0)
-        assert TPM(4).prepare(constant).start(constant)[0].tolist() == [-20.0, -20.0, 0.0]
+        assert TPM(4).prepare(constant).initial_outputs(constant)[0].tolist() == [-20.0, -20.0, 0.0]
 
 
 class TestFullLoss:
@@ -162,6 +162,6 @@ class TestVariants(VariantLaws):
     def test_constant_targets(self, head, value):
         y = torch.full((9,), value, dtype=torch.float64)
         prepared = head.prepare(y)
-        start = tuple(v.unsqueeze(0) for v in prepared.start(y))
+        start = tuple(v.unsqueeze(0) for v in prepared.initial_outputs(y))
         assert prepared(start).item() == pytest.approx(value, rel=1e-6)
         assert prepared.quantile(start, 0.5).item() == pytest.approx(value, rel=1e-6)

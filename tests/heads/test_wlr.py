@@ -45,7 +45,7 @@ def test_gts_recovers_the_mean(head, column):
 def test_the_gradient_vanishes_at_the_start(head, column):
     y = population(column, 2000)
     head = head.prepare(y)
-    start = [value.requires_grad_() for value in head.start(y)]
+    start = [value.requires_grad_() for value in head.initial_outputs(y)]
     sum(term.mean() for term in head.loss(tuple(v.expand(len(y), -1) for v in start), y).values()).backward()
     assert all(abs(value.grad.item()) < 1e-9 * MEANS[column] for value in start)
 
@@ -146,7 +146,7 @@ class TestLoss:
     def test_scaling_leaves_the_optimum_alone(self, head):
         y = population("RS-ZIG", 2000)
         plain, scaled = head.prepare(y), Scaled(head, 7.0).prepare(y)
-        found = [h(tuple(v.unsqueeze(0) for v in h.start(y))).item() for h in (plain, scaled)]
+        found = [h(tuple(v.unsqueeze(0) for v in h.initial_outputs(y))).item() for h in (plain, scaled)]
         assert found[1] == pytest.approx(found[0], rel=1e-9)
 
 
@@ -169,11 +169,11 @@ class TestTargets:
     def test_all_zero_is_predicted_by_soft(self):
         y = torch.zeros(10)
         head = SoftWLR().prepare(y)
-        start = tuple(value.unsqueeze(0) for value in head.start(y))
+        start = tuple(value.unsqueeze(0) for value in head.initial_outputs(y))
         assert head(start).item() == pytest.approx(0.0, abs=1e-5)
 
     def test_starting_on_other_targets_is_finite(self):
         """A base prepared elsewhere may see a class that is missing here."""
         head = PriorWLR(threshold=0.0).prepare(torch.tensor([0.0, 1.0]))
         for y in (torch.zeros(3), torch.ones(3)):
-            assert all(value.isfinite().all() for value in head.start(y))
+            assert all(value.isfinite().all() for value in head.initial_outputs(y))

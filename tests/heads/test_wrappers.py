@@ -3,7 +3,7 @@ import torch
 from torch.nn.functional import softplus
 
 from registry import raw_for
-from transun.heads import MSE, Fused, LogMSE, LogSUN, Ranked, Scaled
+from transun.heads import MSE, LogMSE, LogSUN, Ranked, Scaled, ThresholdFusion
 from transun.heads.wrappers import pairwise_logistic
 
 Y = torch.tensor([3.0, 1.0, 4.0, 1.0, 5.0])
@@ -67,8 +67,8 @@ def test_ranked_names_what_it_cannot_find():
 def test_fused_switches_at_the_threshold():
     inner = LogSUN().prepare(Y)
     raw = raw_for(inner, 50, scale=2.0)
-    base, debiased = inner.base(raw), inner(raw)
-    fused = Fused(inner, 1.5)(raw)
+    base, debiased = inner.undebiased(raw), inner(raw)
+    fused = ThresholdFusion(inner, 1.5)(raw)
     assert (base < 1.5).any()
     assert (base >= 1.5).any()
     torch.testing.assert_close(fused[base < 1.5], base[base < 1.5])
@@ -88,8 +88,8 @@ def test_scaled_is_equivariant():
     raw = raw_for(LogSUN(), 5)
     one, thousand = Scaled(LogSUN()).prepare(Y), Scaled(LogSUN()).prepare(1000 * Y)
     torch.testing.assert_close(thousand(raw), 1000 * one(raw))
-    torch.testing.assert_close(torch.cat(thousand.start(1000 * Y)), torch.cat(one.start(Y)))
-    torch.testing.assert_close(thousand.base(raw), 1000 * one.base(raw))
+    torch.testing.assert_close(torch.cat(thousand.initial_outputs(1000 * Y)), torch.cat(one.initial_outputs(Y)))
+    torch.testing.assert_close(thousand.undebiased(raw), 1000 * one.undebiased(raw))
 
 
 def test_all_zero_targets_have_unit_scale():

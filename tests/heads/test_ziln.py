@@ -48,7 +48,7 @@ def test_starts_at_the_closed_form(shift, column):
     head = ZILN(shift).prepare(y)
     u = np.log(shift + y[y > 0].numpy())
     expected = (y > 0).double().mean().item() * (math.exp(u.mean() + u.var() / 2) - shift)
-    assert head((head.start(y)[0].unsqueeze(0),)).item() == pytest.approx(expected, rel=3e-6)
+    assert head((head.initial_outputs(y)[0].unsqueeze(0),)).item() == pytest.approx(expected, rel=3e-6)
 
 
 @pytest.mark.parametrize("column", ["RS-ZIG", "SM-BU"])
@@ -105,7 +105,7 @@ class TestSpread:
 
     def test_the_likeliest_spread_of_wide_targets_is_the_cap(self):
         y = torch.tensor([1e-12, 1.0, 1e12], dtype=torch.float64)
-        rho = LogNormal(shift=0.0).prepare(y).start(y)[0][1]
+        rho = LogNormal(shift=0.0).prepare(y).initial_outputs(y)[0][1]
         assert torch.nn.functional.softplus(rho).item() == pytest.approx(5.0)
 
 
@@ -156,7 +156,7 @@ class TestStart:
     def test_degenerate_targets(self, shift, y, expected):
         y = torch.tensor(y)
         head = ZILN(shift).prepare(y)
-        start = head.start(y)[0]
+        start = head.initial_outputs(y)[0]
         assert start.isfinite().all()
         assert head((start.unsqueeze(0),)).item() == pytest.approx(expected, abs=1e-4)
         assert all(term.isfinite().all() for term in head.loss((start.expand(len(y), -1),), y).values())
@@ -166,7 +166,7 @@ class TestStart:
     def test_the_gradient_vanishes_there(self, head, column):
         y = population(column, 2000)
         head = head.prepare(y)
-        start = head.start(y)[0].requires_grad_()
+        start = head.initial_outputs(y)[0].requires_grad_()
         sum(term.mean() for term in head.loss((start.expand(len(y), -1),), y).values()).backward()
         torch.testing.assert_close(start.grad, torch.zeros_like(start), atol=2e-6, rtol=0.0)
 

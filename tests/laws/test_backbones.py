@@ -5,7 +5,7 @@ import torch
 
 from transun.backbones import DIN, Constant, Custom, EmbeddingMLP, PReLU
 from transun.heads import LogMSE, LogSUN
-from transun.model import Model
+from transun.models.network import Model
 
 N = 6
 BATCH = {

@@ -1,14 +1,13 @@
 import pytest
 import torch
 
-from population import settle
+from population import draw, settle
 from registry import all_heads, leaf_heads, name, raw_for
-from transun.data import DISTRIBUTIONS
 from transun.heads import GTS, Head, LogMSE, LogSUN
+from transun.models.spec import dumps
 from transun.schemes import InverseRatio
-from transun.spec import dumps
 
-TARGETS = DISTRIBUTIONS[0].sample(2000, seed=3)  # Gamma(2, 1)
+TARGETS = draw("RS-G", 2000, seed=3)  # Gamma(2, 1)
 
 
 def prepare_or_skip(head: Head, y: torch.Tensor) -> Head:
@@ -37,10 +36,10 @@ class TestHead:
         raw, y = raw_for(head, rows), TARGETS[:rows].float()
         assert head(raw).shape == (rows,)
         assert head.point(raw).shape == (rows,)
-        assert head.base(raw).shape == (rows,)
+        assert head.undebiased(raw).shape == (rows,)
         for term in head.loss(raw, y).values():
             assert term.shape == (rows,)
-        for score, label in head.scores(raw, y).values():
+        for score, label in head.ranking_pairs(raw, y).values():
             assert score.shape == label.shape == (rows,)
 
     def test_has_no_parameters(self, head):
@@ -73,13 +72,13 @@ class TestHead:
         assert prepared.branches == head.branches
 
     def test_start_has_the_width_of_its_branches(self, head):
-        start = head.prepare(TARGETS).start(TARGETS)
+        start = head.prepare(TARGETS).initial_outputs(TARGETS)
         assert [tuple(value.shape) for value in start] == [(branch.width,) for branch in head.branches]
         assert all(value.isfinite().all() for value in start)
 
     def test_start_is_no_worse_than_zero(self, head):
         prepared = head.prepare(TARGETS)
-        start = prepared.start(TARGETS)
+        start = prepared.initial_outputs(TARGETS)
 
         def total(raw):
             wide = tuple(value.expand(len(TARGETS), -1) for value in raw)
@@ -90,7 +89,7 @@ class TestHead:
     def test_all_zero_targets(self, head):
         zeros = torch.zeros(20, dtype=torch.float64)
         prepared = prepare_or_skip(head, zeros)
-        prediction = prepared(tuple(value.unsqueeze(0) for value in prepared.start(zeros)))
+        prediction = prepared(tuple(value.unsqueeze(0) for value in prepared.initial_outputs(zeros)))
         assert prediction.item() == pytest.approx(0.0, abs=1e-2)
 
     @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
@@ -105,7 +104,7 @@ class TestHead:
     def test_one_and_constant_targets(self, head):
         for y in (torch.tensor([3.0]), torch.full((20,), 3.0)):
             prepared = prepare_or_skip(head, y.double())
-            start = tuple(value.unsqueeze(0) for value in prepared.start(y.double()))
+            start = tuple(value.unsqueeze(0) for value in prepared.initial_outputs(y.double()))
             # A bounded T answers to its own resolution near the asymptote.
             assert prepared(start).item() == pytest.approx(3.0, rel=1e-3)
 
@@ -119,7 +118,7 @@ class TestGTS:
 
     def test_starts_at_the_sample_mean(self, leaf):
         head = GTS(leaf).prepare(TARGETS)
-        start = tuple(value.unsqueeze(0) for value in head.start(TARGETS))
+        start = tuple(value.unsqueeze(0) for value in head.initial_outputs(TARGETS))
         assert head(start).item() == pytest.approx(TARGETS.mean().item(), rel=1e-6)
 
     def test_bias_term_leaves_the_inner_branch_alone(self, leaf):
@@ -140,7 +139,7 @@ class TestGTS:
     def test_base_is_the_prediction_without_gts(self, leaf):
         leaf = leaf.prepare(TARGETS)
         raw = raw_for(GTS(leaf), 16)
-        torch.testing.assert_close(GTS(leaf).base(raw), leaf(raw[:-1]))
+        torch.testing.assert_close(GTS(leaf).undebiased(raw), leaf(raw[:-1]))
 
 
 def test_nested_gts_recovers_the_mean():
@@ -152,5 +151,5 @@ def test_nested_gts_recovers_the_mean():
 def test_inverse_ratio_learns_the_harmonic_mean():
     """S1 with ε → 0 learns 1 / E[1/y]: half the mean of a Gamma(2, 1) in the population."""
     head = GTS(LogMSE(), InverseRatio(eps=1e-9)).prepare(TARGETS)
-    start = tuple(value.unsqueeze(0) for value in head.start(TARGETS))
+    start = tuple(value.unsqueeze(0) for value in head.initial_outputs(TARGETS))
     assert head(start).item() == pytest.approx(1.0 / (1.0 / TARGETS).mean().item(), rel=1e-6)

@@ -31,7 +31,7 @@ def test_slope_is_positive_and_finite(slope, transform):
 def test_start_is_the_cheapest_constant(scheme):
     y = torch.tensor([0.5, 1.0, 4.0, 9.0], dtype=torch.float64)
     u = torch.full_like(y, 1.2)
-    start = scheme.start(y, u, Log1p())
+    start = scheme.initial_z(y, u, Log1p())
 
     def cost(z):
         return scheme.cost(z.expand_as(y), y, u, Log1p()).mean()

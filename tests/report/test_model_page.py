@@ -11,9 +11,7 @@ from pages import Collector
 from transun import Bag, Features, Id, LogSUN, Model, Split, TableModel, embedding_mlp
 from transun.diagnosis.assessment import assess
 from transun.diagnosis.judging import judge_held_out
-from transun.heldout import Settings, hold_out, train_watched
-from transun.lab.rivals import paired_differences
-from transun.planning import Plan, summarise_target
+from transun.metrics.paired import paired_differences
 from transun.report.model import (
     Comparison,
     as_json,
@@ -24,6 +22,8 @@ from transun.report.model import (
     model_report,
 )
 from transun.report.model.words import verdict
+from transun.tables.plan import Plan, summarise_target
+from transun.tables.training import Settings, hold_out, train_watched
 
 pytest.importorskip("pyarrow")
 pytest.importorskip("scipy")
@@ -143,8 +143,8 @@ def test_not_a_number_is_null():
 
 
 def test_curves_are_thinned_to_means(report):
-    from transun.history import Step
     from transun.report.model.content import thinned
+    from transun.training.history import Step
 
     steps = [Step(index, 0, 0.1, {"point": float(index)}) for index in range(1000)]
     curve = thinned(steps)["point"]

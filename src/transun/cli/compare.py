@@ -12,7 +12,7 @@ from transun.cli.output import print_cells
 from transun.cli.sources import data_name, load_trained, new_folder, readable, write_texts
 
 if TYPE_CHECKING:
-    from transun.tabular import TableModel
+    from transun.tables.model import TableModel
 
 
 @app.command()
@@ -35,7 +35,8 @@ def compare(
     Example: transun compare model other --data orders.csv --out comparison
     """
     from transun.diagnosis.judging import judge
-    from transun.lab.rivals import paired_differences
+    from transun.metrics.paired import paired_differences
+    from transun.models.spec import dumps
     from transun.report.model import (
         Comparison,
         comparison_markdown,
@@ -44,7 +45,6 @@ def compare(
         side_by_side,
     )
     from transun.report.model import as_json as dump
-    from transun.spec import dumps
 
     if len(runs) < 2:
         raise ValueError("compare needs two models or more: name their folders")

@@ -23,7 +23,7 @@ from transun.cli.output import print_cells
 from transun.cli.sources import data_name, is_model, load_trained, new_folder, readable
 
 if TYPE_CHECKING:
-    from transun.heldout import Settings
+    from transun.tables.training import Settings
 
 
 @app.command()
@@ -61,7 +61,7 @@ def debias(
 
     Example: transun debias scored.csv --target gmv --pred predicted --out corrected.parquet
     """
-    from transun.heldout import Settings
+    from transun.tables.training import Settings
 
     if is_model(source):
         if data is None:
@@ -100,9 +100,9 @@ def _column(
     from transun.data.reading import read_path
     from transun.data.writing import STDOUT, require_ending, writing
     from transun.diagnosis.repair import repair
-    from transun.extras import need
     from transun.report.model import as_json as dump
     from transun.report.model.words import cure_table
+    from transun.support.extras import need
 
     require_ending(out)
     if out == STDOUT:
@@ -113,7 +113,7 @@ def _column(
         raise ValueError("the table has a column 'corrected' already: rename or drop it first")
     found = repair(table, target, pred, weight, method=method, seed=seed, progress=progress)
     with writing(out) as write:
-        write(table.append_column("corrected", need("pyarrow", extra="data").array(found.corrected)))
+        write(table.append_column("corrected", need("pyarrow").array(found.corrected)))
     if as_json:
         told = {"chosen": found.chosen, "learned": found.learned, "applied": found.applied, "out": str(out)}
         typer.echo(dump(told | {"outcomes": found.outcomes}))
@@ -142,10 +142,10 @@ def _model(
     from transun.data.reading import read_path
     from transun.data.table import require
     from transun.diagnosis.judging import as_certified, judge_held_out
-    from transun.heldout import hold_out
-    from transun.planning import debias_plan
     from transun.report.model import as_json as dump
     from transun.report.model import side_by_side
+    from transun.tables.plan import debias_plan
+    from transun.tables.training import hold_out
 
     if out.resolve() == folder.resolve():
         raise ValueError(f"--out {out} is the model itself: name another folder, so that both can be compared")

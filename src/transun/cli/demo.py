@@ -27,25 +27,21 @@ def demo(
     """
     from transun.data import OrderLog
     from transun.diagnosis import diagnose
-    from transun.lab.demo import held_out_orders, run_demo
-    from transun.lab.store import write
-    from transun.report.chart import calibration_chart, save
-    from transun.report.demo import decile_rows, demo_json, demo_page, demo_table, verdict
+    from transun.report.demo import demo_json, demo_page, demo_table, held_out_orders, run_demo, verdict
     from transun.report.diagnosis import diagnosis_page
+    from transun.support.files import write_json
 
     if not as_json:
         typer.echo(f"A log of {orders:,} orders whose true mean is known; the last fifth is held out.")
     log = OrderLog(orders, seed=seed)
     outcomes = run_demo(log, seed=seed, progress=progress)
-    chart = calibration_chart({name: decile_rows(outcome.deciles) for name, outcome in outcomes.items()}, "order value")
-    for name in ("calibration.svg", "calibration.png"):
-        save(chart, out / name)
+    out.mkdir(parents=True, exist_ok=True)
     values, prices = (column.numpy() for column in held_out_orders(log))
     for file, (name, outcome) in zip(("biased.html", "debiased.html"), outcomes.items(), strict=True):
         about = f"{name}, held-out orders"
         found = diagnose(values, outcome.pred.numpy(), {"price": prices}, name=about, progress=False)
         (out / file).write_text(diagnosis_page(found), encoding="utf-8")
-    write(out / "demo.json", demo_json(outcomes))
+    write_json(out / "demo.json", demo_json(outcomes))
     (out / "demo.md").write_text(demo_page(outcomes, "calibration.svg"), encoding="utf-8")
     if as_json:
         typer.echo(json.dumps(demo_json(outcomes)))
@@ -53,4 +49,4 @@ def demo(
     print_table(*demo_table(outcomes))
     typer.echo(verdict(outcomes))
     typer.echo(f"Open {out}/biased.html and {out}/debiased.html for what `transun diagnose` says of each.")
-    typer.echo(f"Written to {out}/ too: demo.md, demo.json, calibration.png, calibration.svg")
+    typer.echo(f"Written to {out}/ too: demo.md, demo.json")

@@ -13,8 +13,8 @@ from transun.cli.sources import STDIN, data_name, load_trained, readable
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from transun.certificate import Certificate, Measured
-    from transun.requirements import Requirement, Verdict
+    from transun.models.certificate import Certificate, Measured
+    from transun.models.requirements import Requirement, Verdict
 
 
 @app.command()
@@ -43,7 +43,7 @@ def evaluate(
 
     Example: transun evaluate model orders.csv --by country --require "pgr_high >= 0.2 and nrmse < 100"
     """
-    from transun.requirements import Requirement
+    from transun.models.requirements import Requirement
 
     required = [Requirement(text) for text in require or []]
     if certificate:
@@ -96,8 +96,8 @@ def _by_data(
 
 
 def _by_certificate(model: Path, required: "list[Requirement]", as_json: bool) -> None:
-    from transun.certificate import certificate_json, read_certificate
     from transun.cli.sources import is_model
+    from transun.models.certificate import certificate_json, read_certificate
 
     if not is_model(model):
         load_trained(model)  # which says what is wrong with the folder

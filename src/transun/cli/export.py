@@ -26,7 +26,7 @@ def export(
 
     Example: transun export model --out model.pt2
     """
-    from transun.exporting import export_model, require_format
+    from transun.tables.export import export_model, require_format
 
     require_format(out)
     found = export_model(load_trained(model), out)

@@ -25,7 +25,7 @@ from transun.cli.output import print_table
 from transun.cli.sources import data_name, new_folder, readable
 
 if TYPE_CHECKING:
-    from transun.planning import Plan
+    from transun.tables.plan import Plan
 
 
 @app.command()
@@ -69,11 +69,11 @@ def fit(
     from transun.data import drop_missing
     from transun.data.reading import read_path
     from transun.data.table import require
-    from transun.heldout import Settings, hold_out
-    from transun.model import Model
-    from transun.planning import make_plan, parse_head, require_targets, require_weights
+    from transun.models.network import Model
     from transun.report.model import as_json as dump
-    from transun.tabular import TableModel, embedding_mlp
+    from transun.tables.model import TableModel, embedding_mlp
+    from transun.tables.plan import make_plan, parse_head, require_targets, require_weights
+    from transun.tables.training import Settings, hold_out
 
     # Who names a method wants to see what it does; who does not wants totals.
     balanced = head is None if balanced is None else balanced

@@ -74,10 +74,10 @@ def _version(name: str) -> str | None:
 
 
 def _model(folder: Path, as_json: bool) -> None:
-    from transun.certificate import certificate_json, read_certificate
-    from transun.checkpoint import describe_model
     from transun.cli.evaluate import show_certificate
     from transun.data import Features
+    from transun.models.certificate import certificate_json, read_certificate
+    from transun.models.checkpoint import describe_model
 
     said = describe_model(folder)
     size = (folder / said.file).stat().st_size if (folder / said.file).is_file() else 0

@@ -6,13 +6,18 @@ import typer
 
 from transun.cli.app import app
 
-__all__ = ["main"]
+__all__ = ["main", "run"]
 
 
 def main() -> None:
     """Run the command line. Exit codes: 0 done, 2 a mistake in the call or the data, 130 interrupted."""
+    run(app)
+
+
+def run(commands: typer.Typer) -> None:
+    """Run an application; a mistake ends in one line on standard error and exit code 2."""
     try:
-        app()
+        commands()
     except KeyboardInterrupt:
         typer.echo("interrupted; what was finished is kept", err=True)
         sys.exit(130)

@@ -39,8 +39,8 @@ def predict(
     Example: transun predict model orders.csv --keep country --out predictions.csv
     """
     from transun.data.writing import STDOUT, require_ending, writing
-    from transun.extras import need
-    from transun.scoring import score
+    from transun.support.extras import need
+    from transun.tables.prediction import score
 
     kept, levels = keep or [], quantile or []
     require_ending(out)
@@ -50,7 +50,7 @@ def predict(
     for name in names:
         if name in kept or names.count(name) > 1:
             raise ValueError(f"two columns of the result would be called {name!r}: rename or drop one")
-    pa = need("pyarrow", extra="data")
+    pa = need("pyarrow")
     rows = 0
     trained = load_trained(model)
     with readable(data) as source, writing(out) as write:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from transun.tabular import TableModel
+    from transun.tables.model import TableModel
 
 __all__ = ["STDIN", "data_name", "is_model", "load_trained", "new_folder", "readable", "write_texts"]
 
@@ -47,14 +47,14 @@ def load_trained(folder: Path) -> "TableModel":
         raise FileNotFoundError(f"there is no model {folder}: {hint}")
     if not is_model(folder):
         raise ValueError(f"{folder} holds no model: give the folder that `transun fit` wrote")
-    from transun.tabular import TableModel
+    from transun.tables.model import TableModel
 
     return TableModel.load(folder)
 
 
 def new_folder(folder: Path) -> None:
     """Make the folder for results before any work is done, so that a wrong name costs nothing."""
-    from transun.files import new_draft
+    from transun.support.files import new_draft
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -67,7 +67,7 @@ def new_folder(folder: Path) -> None:
 
 def write_texts(folder: Path, texts: dict[str, str]) -> None:
     """Files by name, each replaced at once."""
-    from transun.files import replacing
+    from transun.support.files import replacing
 
     for name, text in texts.items():
         with replacing(folder / name) as draft:

@@ -13,11 +13,11 @@ from transun.cli.sources import write_texts
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from transun.heldout import Settings
-    from transun.model import Model
-    from transun.planning import Plan
+    from transun.models.network import Model
     from transun.report.model import ModelReport
-    from transun.tabular import TableModel
+    from transun.tables.model import TableModel
+    from transun.tables.plan import Plan
+    from transun.tables.training import Settings
 
 __all__ = ["Job", "choose_segments", "journal_of", "show_report"]
 
@@ -52,8 +52,8 @@ class Job:
     ) -> "ModelReport":
         """Train, judge, save model, certificate and report; Ctrl-C leaves a journal and says how to go on."""
         from transun.diagnosis.judging import certify_folder, judge_held_out
-        from transun.heldout import train_watched
         from transun.report.model import as_json, model_markdown, model_page, model_report
+        from transun.tables.training import train_watched
 
         try:
             training = train_watched(untrained, self.rows, self.settings, base=base, journal=journal, progress=progress)

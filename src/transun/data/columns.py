@@ -15,7 +15,7 @@ from transun.data.parquet import ParquetFiles
 from transun.data.shuffle import segments
 from transun.data.table import files, read_table, require
 from transun.data.values import as_numbers, read
-from transun.extras import need
+from transun.support.extras import need
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,7 +53,7 @@ class Chunk:
         >>> next(source.chunks()).codes("country", ["FR", "IT"]).tolist()
         [1, 3, 0, 2]
         """
-        pa, compute = need("pyarrow", extra="data"), need("pyarrow.compute", extra="data")
+        pa, compute = need("pyarrow"), need("pyarrow.compute")
         text = _as_text(read(self.table, name))
         found = compute.index_in(text, value_set=pa.array(values, pa.large_string()))
         codes: np.ndarray = compute.fill_null(found, len(values)).to_numpy(zero_copy_only=False).astype(np.int64)
@@ -123,7 +123,7 @@ def spooled(stream: IO[bytes]) -> Iterator[Path]:
 
 def _as_text(array: "pa.Array") -> "pa.Array":
     """Any column as text with null for missing: times, booleans and numbers as they print."""
-    pa, compute = need("pyarrow", extra="data"), need("pyarrow.compute", extra="data")
+    pa, compute = need("pyarrow"), need("pyarrow.compute")
     if array.type == pa.large_string():
         return array
     try:
@@ -157,9 +157,9 @@ class _Parquet:
         # The names are checked before the files are, so that a wrong one is told with its neighbours.
         self.files = ParquetFiles(path, names)
         self.names, self.size = names, sum(self.files.rows)
-        parquet = need("pyarrow.parquet", extra="data")
+        parquet = need("pyarrow.parquet")
         schema = parquet.read_schema(self.files.files[0])
-        self.schema = need("pyarrow", extra="data").schema([schema.field(name) for name in names])
+        self.schema = need("pyarrow").schema([schema.field(name) for name in names])
 
     def chunks(self) -> Iterator[Chunk]:
         done = 0
@@ -172,7 +172,7 @@ class _Csv:
     """CSV files with a header; what a column holds is judged by the first megabyte of the first file."""
 
     def __init__(self, paths: list[Path], names: list[str]) -> None:
-        pa = need("pyarrow", extra="data")
+        pa = need("pyarrow")
         self.paths, self.names = paths, names
         self.size = sum(path.stat().st_size for path in paths)
         self.types: dict[str, Any] = {}
@@ -188,7 +188,7 @@ class _Csv:
         self.schema = pa.schema([pa.field(name, self.types[name]) for name in names])
 
     def chunks(self) -> Iterator[Chunk]:
-        pa, compute = need("pyarrow", extra="data"), need("pyarrow.compute", extra="data")
+        pa, compute = need("pyarrow"), need("pyarrow.compute")
         first = before = 0
         for path in self.paths:
             with path.open("rb") as raw, _csv_reader(path, self.types, self.names, raw) as reader:
@@ -224,7 +224,7 @@ def _from_path(path: Path, names: list[str]) -> Columns:
 
 @contextmanager
 def _csv_reader(path: Path, types: dict[str, Any], names: list[str] | None, raw: Any = None) -> Iterator[Any]:
-    pa, csv = need("pyarrow", extra="data"), need("pyarrow.csv", extra="data")
+    pa, csv = need("pyarrow"), need("pyarrow.csv")
     opened = path.open("rb") if raw is None else raw
     try:
         stream = pa.CompressedInputStream(opened, "gzip") if path.name.lower().endswith(".gz") else opened
@@ -242,7 +242,7 @@ def _csv_reader(path: Path, types: dict[str, Any], names: list[str] | None, raw:
 
 
 def _checked(reader: Any, path: Path) -> Iterator[Any]:
-    pa = need("pyarrow", extra="data")
+    pa = need("pyarrow")
     try:
         yield from reader
     except pa.ArrowException as error:
@@ -257,13 +257,13 @@ def is_numeric(columns: Columns, name: str) -> bool:
     >>> is_numeric(open_columns({"age": [1, 2]}, [], ["age"]), "age")
     True
     """
-    types = need("pyarrow", extra="data").types
+    types = need("pyarrow").types
     kind = columns.schema.field(name).type
     return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
 
 
 def _require_numbers(schema: "pa.Schema", names: Sequence[str]) -> None:
-    types = need("pyarrow", extra="data").types
+    types = need("pyarrow").types
 
     def fine(kind: Any) -> bool:
         tests = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null)

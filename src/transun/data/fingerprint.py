@@ -8,7 +8,7 @@ import numpy as np
 
 from transun.data.table import read_table
 from transun.data.values import read
-from transun.extras import need
+from transun.support.extras import need
 
 __all__ = ["fingerprint"]
 
@@ -41,7 +41,7 @@ def fingerprint(source: Any, columns: Iterable[str]) -> str:
 
 
 def _bytes(array: Any) -> Iterable[bytes]:
-    pa, compute = need("pyarrow", extra="data"), need("pyarrow.compute", extra="data")
+    pa, compute = need("pyarrow"), need("pyarrow.compute")
     kind = array.type
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind):
         # As float64, in which pandas and CSV readers return whole numbers beside a missing one.

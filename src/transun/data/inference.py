@@ -13,7 +13,7 @@ from transun.data.features import Features
 from transun.data.kinds import Bag, Buckets, Datetime, Id, Kind, Lists, Numbered, Split
 from transun.data.table import read_table, require
 from transun.data.values import as_numbers, as_times, read, targets
-from transun.extras import need
+from transun.support.extras import need
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -90,7 +90,7 @@ class _Facts:
         return len(self.values) == len(self.array) > _MANY
 
     def is_type(self, *tests: str) -> bool:
-        types = need("pyarrow", extra="data").types
+        types = need("pyarrow").types
         return any(getattr(types, f"is_{test}")(self.array.type) for test in tests)
 
 
@@ -111,7 +111,7 @@ def _nothing(facts: _Facts) -> Guess | None:
 def _list(facts: _Facts) -> Guess | None:
     if not facts.is_type("list", "large_list", "fixed_size_list"):
         return None
-    compute = need("pyarrow.compute", extra="data")
+    compute = need("pyarrow.compute")
     longest = compute.max(compute.list_value_length(facts.array)).as_py()
     if longest > _LONGEST:
         return Bag(Lists(), length=_LONGEST), f"lists of up to {longest} values, cut to the first {_LONGEST}"
@@ -136,7 +136,7 @@ def _time(facts: _Facts) -> Guess | None:
 
 
 def _moments(times: "pa.Array", what: str) -> Guess:
-    compute = need("pyarrow.compute", extra="data")
+    compute = need("pyarrow.compute")
     if compute.all(compute.equal(compute.hour(as_times("", times)), 0)).as_py():
         return Datetime(("weekday", "month", "age")), f"{what}, days without an hour"
     return Datetime(), what
@@ -147,7 +147,7 @@ def _text(facts: _Facts) -> Guess | None:
         return None
     if facts.unique:
         return None, "another text in every row: nothing to learn for new ones"
-    compute = need("pyarrow.compute", extra="data")
+    compute = need("pyarrow.compute")
     for separator in _SEPARATORS:
         holding = compute.sum(compute.match_substring(facts.values, separator)).as_py()
         parts = compute.list_flatten(compute.split_pattern(facts.values, separator)).unique()

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from transun.extras import need
+from transun.support.extras import need
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -67,7 +67,7 @@ def each(function: Callable[["pa.Array"], np.ndarray], ids: "pa.Array") -> np.nd
     >>> each(lambda texts: np.array([len(text) for text in texts.to_pylist()]), pyarrow.array(["a", "bcd"] * 3000))[:3]
     array([1, 3, 1])
     """
-    pa = need("pyarrow", extra="data")
+    pa = need("pyarrow")
     if pa.types.is_integer(ids.type) or len(ids) <= _LOOK or len(ids.slice(0, _LOOK).unique()) > _LOOK // 4:
         return function(ids)
     coded = ids.dictionary_encode(null_encoding="encode")
@@ -85,7 +85,7 @@ def digest(ids: "pa.Array") -> np.ndarray:
     >>> bool(digest(pyarrow.array([12]))[0] == digest(pyarrow.array(["12"], pyarrow.large_string()))[0])
     True
     """
-    pa, compute = need("pyarrow", extra="data"), need("pyarrow.compute", extra="data")
+    pa, compute = need("pyarrow"), need("pyarrow.compute")
     text = compute.fill_null(compute.cast(ids, pa.large_string()), "")
     if len(text) == 0:
         return np.empty(0, np.int64)

@@ -9,7 +9,7 @@ import numpy as np
 from transun.data.reading import read_path
 from transun.data.table import read_table
 from transun.data.values import as_numbers, read
-from transun.extras import need
+from transun.support.extras import need
 
 __all__ = ["Overview", "overview"]
 
@@ -33,7 +33,7 @@ def overview(source: Any) -> Overview:
 
 
 def _column(table: Any, name: str) -> dict[str, Any]:
-    types = need("pyarrow", extra="data").types
+    types = need("pyarrow").types
     array = read(table, name)
     missing = f"{100 * array.null_count / max(len(array), 1):.1f} %"
     low = high = ""

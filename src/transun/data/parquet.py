@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from transun.data.shuffle import Segment
 from transun.data.table import files, require
-from transun.extras import need
+from transun.support.extras import need
 
 Paths = str | Path | Sequence[str | Path]
 
@@ -85,7 +85,7 @@ class ParquetFiles:
                         break
                     low, high = max(start - place, 0), min(stop - place, len(batch))
                     if low < high:
-                        table = need("pyarrow", extra="data").Table.from_batches([batch.slice(low, high - low)])
+                        table = need("pyarrow").Table.from_batches([batch.slice(low, high - low)])
                         yield Piece(group.file, group.first + place + low, table)
                     place += len(batch)
                 if place < stop:
@@ -94,7 +94,7 @@ class ParquetFiles:
 
 @contextmanager
 def _opened(file: Path) -> Iterator[Any]:
-    arrow, parquet = need("pyarrow", extra="data"), need("pyarrow.parquet", extra="data")
+    arrow, parquet = need("pyarrow"), need("pyarrow.parquet")
     try:
         # A memory map would be faster on a repeated pass, and count every page of the file as memory of the process.
         with parquet.ParquetFile(file, buffer_size=_BYTES, pre_buffer=False) as opened:
@@ -137,7 +137,7 @@ def _kinds(file: Path, schema: Any, columns: Iterable[str] | None) -> dict[str, 
 
 def _kind(arrow: Any) -> str:
     """What the values of an Arrow type are, whatever their width and encoding."""
-    types = need("pyarrow.types", extra="data")
+    types = need("pyarrow.types")
     if types.is_dictionary(arrow):
         return _kind(arrow.value_type)
     if types.is_list(arrow) or types.is_large_list(arrow) or types.is_fixed_size_list(arrow):

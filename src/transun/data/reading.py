@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from transun.data.table import read_table
-from transun.extras import need
+from transun.support.extras import need
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,4 +29,4 @@ def read_path(path: str | Path) -> "pa.Table":
     if not tables or any(place.rglob("*.parquet")):
         return read_table(place)
     # Permissive: a file may have whole numbers where another has fractions.
-    return need("pyarrow", extra="data").concat_tables(map(read_table, tables), promote_options="permissive")
+    return need("pyarrow").concat_tables(map(read_table, tables), promote_options="permissive")

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from transun.data import hashing
 from transun.data.dataset import Dataset
-from transun.extras import need
-from transun.progress import Progress
+from transun.support.extras import need
+from transun.support.progress import Progress
 
 _SEGMENTS = 8
 _IDS = 1 << 31  # the product of two smaller numbers fits in int64
@@ -175,7 +175,7 @@ class OrderLog:
         place.mkdir(parents=True, exist_ok=True)
         if any(place.glob("*.parquet")):
             raise FileExistsError(f"{place} holds Parquet files already: give another folder, or remove them")
-        parquet = need("pyarrow.parquet", extra="data")
+        parquet = need("pyarrow.parquet")
         with Progress("writing orders", self.orders, progress) as bar:
             for number, first in enumerate(range(0, self.orders, rows_per_file)):
                 last = min(first + rows_per_file, self.orders)
@@ -191,7 +191,7 @@ class OrderLog:
 
     def _table(self, start: int, stop: int) -> Any:
         """Rows as a `pyarrow.Table`, in the smallest types that hold them."""
-        arrow = need("pyarrow", extra="data")
+        arrow = need("pyarrow")
         x, y, _ = self.chunk(start, stop)
         narrow = {"hour": torch.int8, "weekday": torch.int8, "log_price": torch.float32}
         columns = {name: column.to(narrow.get(name, torch.int32)).numpy() for name, column in x.items()}

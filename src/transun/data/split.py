@@ -10,7 +10,7 @@ from transun.data import hashing
 from transun.data.lookup import digest, each
 from transun.data.table import read_table
 from transun.data.values import as_ids, as_times, read
-from transun.extras import need
+from transun.support.extras import need
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -131,7 +131,7 @@ def uniform(table: "pa.Table", columns: str | tuple[str, ...], seed: int) -> np.
 
 
 def _key(table: "pa.Table", name: str) -> "pa.Array":
-    pa, compute = need("pyarrow", extra="data"), need("pyarrow.compute", extra="data")
+    pa, compute = need("pyarrow"), need("pyarrow.compute")
     array = read(table, name)
     if pa.types.is_temporal(array.type):
         # In microseconds, whatever the unit it was stored in.
@@ -147,7 +147,7 @@ def _key(table: "pa.Table", name: str) -> "pa.Array":
 
 
 def _moments(table: "pa.Table", column: str) -> np.ndarray:
-    pa, compute = need("pyarrow", extra="data"), need("pyarrow.compute", extra="data")
+    pa, compute = need("pyarrow"), need("pyarrow.compute")
     array = read(table, column)
     if array.null_count:
         row = compute.index(array.is_null(), True).as_py()
@@ -158,12 +158,12 @@ def _moments(table: "pa.Table", column: str) -> np.ndarray:
 
 
 def _is_number(kind: Any) -> bool:
-    types = need("pyarrow", extra="data").types
+    types = need("pyarrow").types
     return bool(types.is_integer(kind) or types.is_floating(kind))
 
 
 def _limit(table: "pa.Table", column: str, cutoff: Any) -> float:
-    pa = need("pyarrow", extra="data")
+    pa = need("pyarrow")
     kind = read(table.slice(0, 0), column).type
     numeric = _is_number(kind)
     if numeric != isinstance(cutoff, (int, float)):
@@ -193,7 +193,7 @@ def _checked(share: float) -> float:
 
 
 def _parts(table: "pa.Table", first: np.ndarray, how: str) -> tuple["pa.Table", "pa.Table"]:
-    pa = need("pyarrow", extra="data")
+    pa = need("pyarrow")
     if first.all() or not first.any():
         raise ValueError(f"splitting {len(table)} rows by {how} leaves one part empty")
     mask = pa.array(first)

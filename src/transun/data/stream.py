@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from transun.data import hashing
-from transun.data.ahead import read_ahead
 from transun.data.column import tensor
 from transun.data.dataset import Batch
 from transun.data.parquet import ParquetFiles, Paths, Piece
+from transun.data.prefetch import prefetch
 from transun.data.shuffle import Segment, buffers, cuts, segments
 
 # Targets that a head looks at to learn its constants: the error of a mean is a thousandth of a deviation.
@@ -141,7 +141,7 @@ class ParquetStream:
 
     def _batches(self, size: int, seed: int | None, drop_last: bool) -> Iterator[Batch]:
         rest: Columns = {}
-        for block in read_ahead(self._blocks(seed)):
+        for block in prefetch(self._blocks(seed)):
             rows = len(block[_Y])
             # The first batch begins with what the last block has left over.
             for start in range(-len(rest[_Y]) if rest else 0, rows, size):

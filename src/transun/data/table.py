@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from transun.extras import need
+from transun.support.extras import need
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,7 +40,7 @@ def read_table(source: Any, columns: Iterable[str] | None = None) -> "pa.Table":
     if isinstance(source, (str, PathLike)):
         table = _from_path(Path(source), wanted)
     elif isinstance(source, Mapping):
-        pa = need("pyarrow", extra="data")
+        pa = need("pyarrow")
         # Arrays of unequal length are pyarrow's own, clear, error.
         table = pa.table({str(name): _from_values(str(name), values) for name, values in source.items()})
     else:
@@ -81,7 +81,7 @@ def files(folder: Path) -> list[Path]:
 
 def _from_path(path: Path, wanted: tuple[str, ...] | None) -> "pa.Table":
     if path.is_dir():
-        pa = need("pyarrow", extra="data")
+        pa = need("pyarrow")
         # Permissive: files written on other days may hold the same column in another width.
         table = pa.concat_tables([_from_parquet(part, wanted) for part in files(path)], promote_options="permissive")
     elif not path.exists():
@@ -100,7 +100,7 @@ def _from_path(path: Path, wanted: tuple[str, ...] | None) -> "pa.Table":
 
 
 def _from_parquet(path: Path, wanted: tuple[str, ...] | None) -> "pa.Table":
-    pa, parquet = need("pyarrow", extra="data"), need("pyarrow.parquet", extra="data")
+    pa, parquet = need("pyarrow"), need("pyarrow.parquet")
     try:
         with parquet.ParquetFile(path) as file:
             _refuse_duplicates(file.schema_arrow.names, path)
@@ -113,7 +113,7 @@ def _from_parquet(path: Path, wanted: tuple[str, ...] | None) -> "pa.Table":
 
 
 def _from_csv(path: Path) -> "pa.Table":
-    pa, compute, csv = (need(f"pyarrow{module}", extra="data") for module in ("", ".compute", ".csv"))
+    pa, compute, csv = (need(f"pyarrow{module}") for module in ("", ".compute", ".csv"))
     delimiter = "\t" if ".tsv" in path.name.lower() else ","
     try:
         table = csv.read_csv(path, parse_options=csv.ParseOptions(delimiter=delimiter))
@@ -127,7 +127,7 @@ def _from_csv(path: Path) -> "pa.Table":
 
 
 def _from_frame(source: Any) -> "pa.Table":
-    pa = need("pyarrow", extra="data")
+    pa = need("pyarrow")
     if isinstance(source, pa.Table):
         return source
     if not hasattr(source, "__arrow_c_stream__"):
@@ -147,7 +147,7 @@ def _from_frame(source: Any) -> "pa.Table":
 
 
 def _from_values(name: str, values: Any) -> "pa.Array":
-    pa = need("pyarrow", extra="data")
+    pa = need("pyarrow")
     if isinstance(values, (pa.Array, pa.ChunkedArray)):
         return values
     if getattr(values, "ndim", 1) == 2:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from transun.data.table import read_table, require
-from transun.extras import need
+from transun.support.extras import need
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -17,7 +17,7 @@ _EXACT = 2.0**53
 
 def read(table: "pa.Table", name: str) -> "pa.Array":
     """A column in one piece, dictionaries decoded, views and short strings as large_string; no NaN beside null."""
-    pa, compute = need("pyarrow", extra="data"), need("pyarrow.compute", extra="data")
+    pa, compute = need("pyarrow"), need("pyarrow.compute")
     column = table[require(table.column_names, [name])[0]]
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     wide = pa.large_string() if kind in (pa.string(), pa.string_view()) else kind
@@ -46,7 +46,7 @@ def as_ids(where: str, array: "pa.Array") -> "pa.Array":
     Traceback (most recent call last):
     ValueError: column 'item', row 1: 0.5 is a number, not an id; declare the column as Buckets() or Standardised()
     """
-    pa, compute = need("pyarrow", extra="data"), need("pyarrow.compute", extra="data")
+    pa, compute = need("pyarrow"), need("pyarrow.compute")
     kind = array.type
     if pa.types.is_floating(kind):
         numbers = array.to_numpy(zero_copy_only=False)
@@ -78,7 +78,7 @@ def as_numbers(where: str, array: "pa.Array") -> np.ndarray:
     Traceback (most recent call last):
     ValueError: column 'price', row 2: 'cheap' is text, not a number; correct it, or declare the column as Id()
     """
-    pa, compute = need("pyarrow", extra="data"), need("pyarrow.compute", extra="data")
+    pa, compute = need("pyarrow"), need("pyarrow.compute")
     kind = array.type
     if kind == pa.large_string():
         fine = compute.fill_null(compute.match_substring_regex(array, _NUMBER), True)
@@ -109,7 +109,7 @@ def as_times(where: str, array: "pa.Array") -> "pa.Array":
     >>> as_times("column 'ts'", pyarrow.array(["2022-04-25 13:05:00"], pyarrow.large_string()))[0].as_py().hour
     13
     """
-    pa, compute = need("pyarrow", extra="data"), need("pyarrow.compute", extra="data")
+    pa, compute = need("pyarrow"), need("pyarrow.compute")
     kind = array.type
     if pa.types.is_timestamp(kind):
         return compute.cast(array, pa.timestamp("us", kind.tz), safe=False)
@@ -160,7 +160,7 @@ def drop_missing(source: Any, column: str) -> tuple["pa.Table", int]:
     >>> table["item"].to_pylist(), dropped
     ([1, 3], 1)
     """
-    pa = need("pyarrow", extra="data")
+    pa = need("pyarrow")
     table = read_table(source)
     fine = np.isfinite(as_numbers(f"column {column!r}", read(table, column)))
     return table.filter(pa.array(fine)), int((~fine).sum())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from transun.data.lookup import Lookup, digest, each
-from transun.extras import need
+from transun.support.extras import need
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,7 +38,7 @@ class Vocabulary:
     ids: Any
 
     def __post_init__(self) -> None:
-        pa = need("pyarrow", extra="data")
+        pa = need("pyarrow")
         ids = self.ids
         if isinstance(ids, (list, tuple)):
             text = any(isinstance(value, str) for value in ids)
@@ -60,7 +60,7 @@ class Vocabulary:
 
     def __call__(self, ids: "pa.Array") -> np.ndarray:
         """The index of each id (n,), int64; integers and the text of their digits are the same id."""
-        pa, compute = need("pyarrow", extra="data"), need("pyarrow.compute", extra="data")
+        pa, compute = need("pyarrow"), need("pyarrow.compute")
         missing = ids.is_null() if ids.null_count else None
         if self.ids.type == pa.large_string():
             index = each(self._of_text, compute.cast(ids, pa.large_string()))
@@ -82,14 +82,14 @@ class Vocabulary:
         >>> Vocabulary([30, 10]).grow(pyarrow.array([20, 10])).ids.to_pylist()
         [30, 10, 20]
         """
-        pa, compute = need("pyarrow", extra="data"), need("pyarrow.compute", extra="data")
+        pa, compute = need("pyarrow"), need("pyarrow.compute")
         known, new = unify([self.ids, ids])
         fresh = compute.invert(compute.is_in(new, value_set=known))
         return Vocabulary(pa.concat_arrays([known, new.filter(fresh)]))
 
     @cached_property
     def _missing(self) -> int:
-        compute = need("pyarrow.compute", extra="data")
+        compute = need("pyarrow.compute")
         return int(compute.index(self.ids.is_null(), True).as_py()) + 1
 
     @cached_property
@@ -99,7 +99,7 @@ class Vocabulary:
     @cached_property
     def _lookup(self) -> tuple[Lookup, np.ndarray]:
         # Missing is no key: 0 and the empty text, which would stand for it, may be ids themselves.
-        pa = need("pyarrow", extra="data")
+        pa = need("pyarrow")
         ids = self.ids.drop_null()
         keys = digest(ids) if ids.type == pa.large_string() else ids.to_numpy()
         return Lookup(keys), np.append(self._known + 1, 0)  # what is not found is -1, the last place
@@ -123,7 +123,7 @@ class Vocabulary:
         return np.asarray(table[np.clip(ids, start, start + len(table) - 1) - start])
 
     def _of_text(self, ids: "pa.Array") -> np.ndarray:
-        pa, compute = need("pyarrow", extra="data"), need("pyarrow.compute", extra="data")
+        pa, compute = need("pyarrow"), need("pyarrow.compute")
         lookup, place = self._lookup
         index = place[lookup(digest(ids))]
         # Another text may have a known one's digest: what is found is compared. Two known texts of one digest, of
@@ -135,7 +135,7 @@ class Vocabulary:
 
 def unify(arrays: Sequence["pa.Array"]) -> list["pa.Array"]:
     """Arrays of ids in one type: text, if any of them is."""
-    pa, compute = need("pyarrow", extra="data"), need("pyarrow.compute", extra="data")
+    pa, compute = need("pyarrow"), need("pyarrow.compute")
     if len({str(array.type) for array in arrays}) == 1:
         return list(arrays)
     return [compute.cast(array, pa.large_string()) for array in arrays]
@@ -150,7 +150,7 @@ def frequent(arrays: Sequence["pa.Array"], min_count: int) -> "pa.Array":
     >>> frequent([pyarrow.array([3, 1]), pyarrow.array([3, 2, 2])], 2).to_pylist()
     [2, 3]
     """
-    pa, compute = need("pyarrow", extra="data"), need("pyarrow.compute", extra="data")
+    pa, compute = need("pyarrow"), need("pyarrow.compute")
     values, counts = pa.concat_arrays(unify(arrays)).value_counts().flatten()
     values = values.filter(compute.greater_equal(counts, min_count))
     return values.take(compute.sort_indices(values))

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from transun.extras import need
-from transun.files import replacing
+from transun.support.extras import need
+from transun.support.files import replacing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,7 +52,7 @@ def require_ending(path: Path) -> None:
 
 @contextmanager
 def _stream(file: IO[bytes], suffix: str) -> Iterator[Write]:
-    module = need("pyarrow.parquet" if suffix == ".parquet" else "pyarrow.csv", extra="data")
+    module = need("pyarrow.parquet" if suffix == ".parquet" else "pyarrow.csv")
     make = module.ParquetWriter if suffix == ".parquet" else module.CSVWriter
     opened: list[Any] = []
 

@@ -9,11 +9,11 @@ from transun.diagnosis.candidates import Named, log_like, rounded
 from transun.diagnosis.moments import Floats
 from transun.diagnosis.result import Advice, Cure, Estimate
 from transun.diagnosis.splits import quantile_edges
-from transun.extras import need
 from transun.heads import GTS, PointHead
 from transun.metrics import skewness
 from transun.schemes import PowerVariance
-from transun.spec import dumps
+from transun.support.extras import need
+from transun.support.text_form import dumps
 from transun.transforms import Identity, Power
 
 __all__ = ["advise", "choose", "variance_power"]
@@ -58,7 +58,7 @@ def variance_power(y: Floats, pred: Floats, weight: Floats) -> Estimate:
     left = v - v.mean() - slope * spread
     freedom = len(x) - 2
     error = math.sqrt(float(left @ left) / freedom / float(spread @ spread))
-    half = float(need("scipy.special", extra="lab").stdtrit(freedom, 0.975)) * error
+    half = float(need("scipy.special").stdtrit(freedom, 0.975)) * error
     return Estimate("variance power", slope, slope - half, slope + half)
 
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from transun.certificate import Certificate, Measured, Part
 from transun.data.columns import Chunk, is_numeric, open_columns
 from transun.diagnosis.cures import inverted
 from transun.diagnosis.interval import VERDICT_LEVEL, chance, ratio_interval
@@ -19,6 +18,7 @@ from transun.diagnosis.reading import Rows
 from transun.diagnosis.result import Estimate
 from transun.diagnosis.splits import Split, by_number, by_text, holm
 from transun.metrics import FLOORED, MRE, NMAE, NRMSE, XAUC, Metric, bin_by_prediction
+from transun.models.certificate import Certificate, Measured, Part
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -15,8 +15,8 @@ from transun.diagnosis.interval import ratio_interval
 from transun.diagnosis.moments import Floats, RatioMoments
 from transun.diagnosis.result import Cure, Estimate
 from transun.metrics import NRMSE, Interval
-from transun.progress import Progress
 from transun.schemes import PowerVariance, Slope
+from transun.support.progress import Progress
 from transun.transforms import Identity
 
 __all__ = ["FEWEST", "FOLDS", "SlopeByLevel", "Treatment", "cross_fitted", "inverted", "treatments", "try_cures"]

@@ -3,8 +3,8 @@
 import math
 
 from transun.diagnosis.moments import RatioMoments, Studentised
-from transun.extras import need
 from transun.metrics import Interval
+from transun.support.extras import need
 
 __all__ = ["LEVEL", "VERDICT_LEVEL", "capped_interval", "chance", "mean_interval", "ratio_interval"]
 
@@ -84,7 +84,7 @@ def chance(moments: RatioMoments, group: int = 0) -> float:
     if t < 0.0 and bend > 0.0 and _freedom(errors) < _FEWEST:
         return 1.0
     even = t + bend * t**2 + bend**2 * t**3 / 3.0 + 0.5 * bend
-    return float(2.0 * need("scipy.special", extra="lab").stdtr(_freedom(errors), -abs(even)))
+    return float(2.0 * need("scipy.special").stdtr(_freedom(errors), -abs(even)))
 
 
 def _freedom(moments: Studentised) -> float:
@@ -93,7 +93,7 @@ def _freedom(moments: Studentised) -> float:
 
 def _quantile(moments: Studentised, share: float) -> float:
     """The quantile of the studentised mean, Hall's cubic inverted."""
-    tau = float(need("scipy.special", extra="lab").stdtrit(_freedom(moments), share))
+    tau = float(need("scipy.special").stdtrit(_freedom(moments), share))
     bend = moments.skewness / (3.0 * math.sqrt(moments.count))
     if abs(bend) < 1e-8:
         return tau

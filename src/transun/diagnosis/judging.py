@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from transun.certificate import Certificate, read_certificate, write_certificate
-from transun.checkpoint import describe_model
 from transun.data.fingerprint import fingerprint
 from transun.data.reading import read_path
 from transun.diagnosis.assessment import Assessment, assess, certify
 from transun.diagnosis.moments import Floats
-from transun.extras import need
-from transun.heldout import slopes
-from transun.scoring import score
-from transun.tabular import TableModel
+from transun.models.certificate import Certificate, read_certificate, write_certificate
+from transun.models.checkpoint import describe_model
+from transun.support.extras import need
+from transun.tables.model import TableModel
+from transun.tables.prediction import score
+from transun.tables.training import slopes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -55,7 +55,7 @@ def judge(
             f"segments by the target {trained.target!r} would call every model biased, since what turned out high was "
             "predicted lower: use columns known beforehand"
         )
-    pa = need("pyarrow", extra="data")
+    pa = need("pyarrow")
     numbers = [trained.target, *([trained.weight] if trained.weight else [])]
     preds, kept = [], []
     for part in score(trained, source, numbers=numbers, keep=names, label=f"judging {name}", progress=progress):
@@ -118,7 +118,7 @@ def _used(trained: TableModel) -> list[str]:
 
 
 def _numbers(table: "pa.Table", name: str) -> Floats:
-    compute, pa = need("pyarrow.compute", extra="data"), need("pyarrow", extra="data")
+    compute, pa = need("pyarrow.compute"), need("pyarrow")
     column = compute.cast(table[name], pa.float64(), safe=False)
     found: Floats = column.to_numpy()
     return found

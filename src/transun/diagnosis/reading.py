@@ -7,7 +7,7 @@ import numpy as np
 
 from transun.data.columns import Chunk, Columns
 from transun.diagnosis.moments import Floats
-from transun.progress import Progress
+from transun.support.progress import Progress
 
 __all__ = ["Names", "Rows", "rows_of", "skipped_rows"]
 

@@ -150,7 +150,7 @@ class Candidate:
 
     Attributes:
         name: T as a formula.
-        spec: T as text of `transun.spec`.
+        spec: T as text of `transun.models.spec`.
         predicted: actual / predicted total that Jensen's gap alone would make.
         observed: actual / predicted total of the same rows.
         misfit: |ln(observed / predicted)| over |ln observed|, with an interval: the part of the bias it leaves.
@@ -196,9 +196,9 @@ class Advice:
 
     Attributes:
         now: the correction of least error that gets the total right, or what else to do.
-        transform: T to train on, as text of `transun.spec`.
-        kappa: the slope, as text of `transun.spec`.
-        head: both in a head that `transun.spec.loads` reads.
+        transform: T to train on, as text of `transun.models.spec`.
+        kappa: the slope, as text of `transun.models.spec`.
+        head: both in a head that `transun.models.spec.loads` reads.
         power: the variance power, with an interval; NaN where predictions hardly differ.
         reason: in words.
 

@@ -29,7 +29,7 @@ from transun.diagnosis.candidates import Named
 from transun.diagnosis.moments import Floats
 from transun.diagnosis.result import Candidate, Estimate, Test
 from transun.diagnosis.splits import quantile_edges
-from transun.spec import dumps
+from transun.support.text_form import dumps
 
 __all__ = ["judge", "retransformation_test"]
 

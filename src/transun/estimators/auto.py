@@ -17,7 +17,7 @@ from transun.estimators.gts import AmplificationWarning
 from transun.estimators.mixing import judge, mix
 from transun.estimators.trial import Trial, prepared
 from transun.estimators.wrapping import Wrapping
-from transun.progress import Progress
+from transun.support.progress import Progress
 from transun.transforms import Asinh, Log1p, Transform
 
 Array = NDArray[np.float64]

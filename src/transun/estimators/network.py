@@ -13,13 +13,11 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from torch import Tensor
 
-from transun.averaging import EMA, Averaging
 from transun.backbones import Backbone
 from transun.data import Dataset, Features
-from transun.debiasing import balance
 from transun.estimators.fitting import pairs
-from transun.estimators.network_params import ValueParameters
-from transun.estimators.network_rows import (
+from transun.estimators.nested_params import ValueParameters
+from transun.estimators.rows import (
     Labelled,
     as_weighted,
     is_frame,
@@ -28,14 +26,16 @@ from transun.estimators.network_rows import (
     require_credible,
 )
 from transun.estimators.target import checked, positive_only
-from transun.evaluation import BATCH
 from transun.heads import AutoSUN, Head, Raw
-from transun.history import History
 from transun.metrics import RMSE
-from transun.model import Model
-from transun.optimisers import Adam, Optimiser, constant, linear
-from transun.tabular import Recipe, TableModel, embedding_mlp, steady_batch
-from transun.training import fit
+from transun.models.network import Model
+from transun.tables.model import Recipe, TableModel, embedding_mlp, steady_batch
+from transun.training.averaging import EMA, Averaging
+from transun.training.calibration import balance
+from transun.training.evaluation import BATCH
+from transun.training.history import History
+from transun.training.loop import fit
+from transun.training.optimisers import Adam, Optimiser, constant, linear
 
 __all__ = ["NetworkRegressor"]
 
@@ -47,7 +47,7 @@ _DEFAULTS = {"backbone": embedding_mlp, "optimiser": Adam(), "averaging": EMA(0.
 
 def _has_law(estimator: "NetworkRegressor") -> bool:
     head = estimator._head()
-    if not hasattr(head.law, "quantile"):
+    if not hasattr(head.distribution, "quantile"):
         raise AttributeError(f"{type(head).__name__} has no law of y|x; heads such as ZILN() or QuantileMean() do")
     return True
 
@@ -225,7 +225,7 @@ class NetworkRegressor(RegressorMixin, ValueParameters):  # type: ignore[misc]
         x = self.features_.encode(read_features(self, X, reset=False))
         model = self.model_.model
         # A module's attributes are tensors or modules to the type checker.
-        quantile: Callable[[Raw, float], Tensor] = cast(Any, model.head.law).quantile
+        quantile: Callable[[Raw, float], Tensor] = cast(Any, model.head.distribution).quantile
         parts = []
         with torch.no_grad():
             for batch in Dataset(x, torch.zeros(len(next(iter(x.values()))))).batches(BATCH):

@@ -3,9 +3,9 @@
 from transun.heads.blend import Blend
 from transun.heads.gts import GTS
 from transun.heads.head import Head
-from transun.heads.ordered import Ordered
 from transun.heads.point import PointHead
 from transun.heads.quantiles import QuantileMean
+from transun.heads.rank_preserving import RankPreserving
 from transun.heads.tpm import TPM, Means
 from transun.heads.wrappers import Scaled
 from transun.schemes import PoissonOffset
@@ -15,7 +15,7 @@ from transun.transforms import Affine, Compose, Log1p
 _LEAST = 0.01
 
 
-def OffsetSUN(shared: int = 1) -> Head:  # noqa: N802 - named like the paper's instances
+def PoissonSUN(shared: int = 1) -> Head:  # noqa: N802 - named like the paper's instances
     """Least squares on ln(1 + 100·y/mean), and beside it the factor by which that is off, by Poisson deviance of y.
 
     The log-trained point keeps the order, the factor makes the totals right; see `PoissonOffset`.
@@ -23,7 +23,7 @@ def OffsetSUN(shared: int = 1) -> Head:  # noqa: N802 - named like the paper's i
     Args:
         shared: leading stages that the two branches share; 1 is the embedding.
 
-    >>> len(OffsetSUN().branches)
+    >>> len(PoissonSUN().branches)
     2
 
     """
@@ -41,7 +41,7 @@ def AutoSUN(shared: int = 0, order: float = 0.2) -> Head:  # noqa: N802
     Args:
         shared: leading stages that the three share. 1 shares the embedding and costs little more than dense layers; 0
             gives each its own network, which is more accurate and has three tables for one.
-        order: share of the prediction that keeps the order of the log target; see `Ordered`. More ranks as
+        order: share of the prediction that keeps the order of the log target; see `RankPreserving`. More ranks as
             the log target does, mostly better, and costs squared error; reports/ahead.md has both on six data sets.
 
     >>> len(AutoSUN().branches)
@@ -49,7 +49,7 @@ def AutoSUN(shared: int = 0, order: float = 0.2) -> Head:  # noqa: N802
 
     """
     rest = 1.0 - order  # a third of it for each
-    first = Ordered(_offset(_log()), share=order / (order + rest / 3.0))
+    first = RankPreserving(_offset(_log()), share=order / (order + rest / 3.0))
     others = Blend(_offset(QuantileMean()), _offset(TPM(leaf=Means())), shared=shared)
     return Scaled(Blend(first, others, share=2.0 * rest / 3.0, shared=shared))
 

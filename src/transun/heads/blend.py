@@ -5,7 +5,7 @@ from typing import Self
 
 from torch import Tensor
 
-from transun.heads.head import Branch, Head, Raw, Scores
+from transun.heads.head import Branch, Head, RankingPairs, Raw
 from transun.transforms import Identity
 
 
@@ -50,21 +50,21 @@ class Blend(Head):
         second: Tensor = self.second(two)
         return first + self.share * (second - first)
 
-    def base(self, raw: Raw) -> Tensor:
+    def undebiased(self, raw: Raw) -> Tensor:
         one, two = self._parts(raw)
-        first = self.first.base(one)
-        return first + self.share * (self.second.base(two) - first)
+        first = self.first.undebiased(one)
+        return first + self.share * (self.second.undebiased(two) - first)
 
-    def scores(self, raw: Raw, y: Tensor) -> Scores:
+    def ranking_pairs(self, raw: Raw, y: Tensor) -> RankingPairs:
         one, two = self._parts(raw)
-        first = {f"first.{name}": pair for name, pair in self.first.scores(one, y).items()}
-        return first | {f"second.{name}": pair for name, pair in self.second.scores(two, y).items()}
+        first = {f"first.{name}": pair for name, pair in self.first.ranking_pairs(one, y).items()}
+        return first | {f"second.{name}": pair for name, pair in self.second.ranking_pairs(two, y).items()}
 
     def prepare(self, y: Tensor) -> Self:
         return self.replace(first=self.first.prepare(y), second=self.second.prepare(y))
 
-    def start(self, y: Tensor) -> Raw:
-        return (*self.first.start(y), *self.second.start(y))
+    def initial_outputs(self, y: Tensor) -> Raw:
+        return (*self.first.initial_outputs(y), *self.second.initial_outputs(y))
 
     def _parts(self, raw: Raw) -> tuple[Raw, Raw]:
         count = len(self.first.branches)
@@ -73,5 +73,5 @@ class Blend(Head):
 
 def _joined(branch: Branch, before: int, shared: int) -> Branch:
     """A branch of the second head, `before` branches later: it shares with its own head's branch as it did."""
-    of = branch.of + before if branch.shared else 0
-    return replace(branch, shared=max(branch.shared, shared), of=of)
+    of = branch.shares_with + before if branch.shared else 0
+    return replace(branch, shared=max(branch.shared, shared), shares_with=of)

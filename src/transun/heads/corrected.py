@@ -40,9 +40,9 @@ class Corrected(Wrapper):
         return self.correction(self.inner.point(raw))  # type: ignore[no-any-return]
 
     @property
-    def law(self) -> Head:
+    def distribution(self) -> Head:
         """That of the inner head: a correction knows about the mean alone."""
-        return self.inner.law
+        return self.inner.distribution
 
     def prepare(self, y: Tensor) -> Self:
         return self.replace(inner=self.inner.prepare(y), correction=self.correction.unfitted())

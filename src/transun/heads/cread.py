@@ -127,7 +127,7 @@ class CREAD(Binned):
             terms["order"] = self.order * relu(logits.sigmoid().diff()).sum(-1)
         return terms
 
-    def start(self, y: Tensor) -> Raw:
+    def initial_outputs(self, y: Tensor) -> Raw:
         above = self._above(y).sum(0, dtype=torch.float64)
         return (odds(above, torch.full_like(above, len(y))).to(y.dtype),)
 

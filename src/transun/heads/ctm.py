@@ -121,7 +121,7 @@ class CTM(TransformationModel):
         prepared.transform.check(y)
         return prepared.with_grid(y)
 
-    def start(self, y: Tensor) -> Raw:
+    def initial_outputs(self, y: Tensor) -> Raw:
         level = middles(_LOOKS)
         v = quantiles(y, level)
         # With ties, the share of targets up to and including the value.
@@ -215,7 +215,7 @@ class CLTM(TransformationModel):
             upper=min(self.upper, _HEADROOM * float(y.abs().max()) or 1.0),
         ).with_grid(y)
 
-    def start(self, y: Tensor) -> Raw:
+    def initial_outputs(self, y: Tensor) -> Raw:
         alpha, beta = self.criterion.line(self._standard(self.grid.double()), self._standard(self.seen(y)))
         return (torch.stack((alpha, inverse_softplus((beta - _FLOOR).clamp(min=1e-3)))).to(y.dtype),)
 

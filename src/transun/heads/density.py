@@ -216,7 +216,7 @@ class Hurdle(Density):
             upper=min(self.upper, self.headroom * float(y.abs().max()) or 1.0),
         )
 
-    def start(self, y: Tensor) -> Raw:
+    def initial_outputs(self, y: Tensor) -> Raw:
         share = torch.tensor([1.0 - (self.zeros or 0.0)], dtype=torch.float64)
         parameters = self.initial(self._standard(_rest(y).double()))
         # Of certain zeros, or none, the logit is infinite; a millionth is certain enough.

@@ -53,7 +53,7 @@ class LogLink(Head):
         # All-zero targets have no unit of their own.
         return self.replace(scale=self.scale or float(y.double().mean()) or 1.0)
 
-    def start(self, y: Tensor) -> Raw:
+    def initial_outputs(self, y: Tensor) -> Raw:
         s = (y.double().mean() / self._unit).log() / _REACH
         return ((_REACH * s.clamp(-1.0 + 1e-6, 1.0 - 1e-6).atanh()).to(y.dtype).reshape(1),)
 

@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from transun.heads.head import Branch, Head, Raw, Scores, Wrapper
+from transun.heads.head import Branch, Head, RankingPairs, Raw, Wrapper
 from transun.heads.point import PointHead
 from transun.schemes import ReciprocalTarget, Scheme
 from transun.transforms import Identity, Log1p, Power, Transform
@@ -36,7 +36,7 @@ class GTS(Wrapper):
         self.scheme, self.shared = scheme, shared
         self.branches = (*inner.branches, Branch(shared=shared))
         # z / κ is already in units of the target; what remains is what the inner head and the scheme believe in.
-        self.transform = Identity(lower=max(inner.transform.lower, scheme.least), upper=inner.transform.upper)
+        self.transform = Identity(lower=max(inner.transform.lower, scheme.min_target), upper=inner.transform.upper)
 
     def loss(self, raw: Raw, y: Tensor) -> dict[str, Tensor]:
         *host, z = raw
@@ -48,19 +48,19 @@ class GTS(Wrapper):
         *host, z = raw
         return self.scheme.decode(z.squeeze(-1), self.inner.point(tuple(host)), self.inner.transform)
 
-    def base(self, raw: Raw) -> Tensor:
-        return self.inner.base(raw[:-1])
+    def undebiased(self, raw: Raw) -> Tensor:
+        return self.inner.undebiased(raw[:-1])
 
-    def scores(self, raw: Raw, y: Tensor) -> Scores:
+    def ranking_pairs(self, raw: Raw, y: Tensor) -> RankingPairs:
         *host, z = raw
         u = self.inner.point(tuple(host)).detach()
-        inner = {f"inner.{name}": pair for name, pair in self.inner.scores(tuple(host), y).items()}
+        inner = {f"inner.{name}": pair for name, pair in self.inner.ranking_pairs(tuple(host), y).items()}
         return inner | {"bias": (z.squeeze(-1), self.scheme.encode(y, u, self.inner.transform))}
 
-    def start(self, y: Tensor) -> Raw:
-        host = self.inner.start(y)
+    def initial_outputs(self, y: Tensor) -> Raw:
+        host = self.inner.initial_outputs(y)
         u = self.inner.point(tuple(value.unsqueeze(0) for value in host)).expand_as(y)
-        return (*host, self.scheme.start(y, u, self.inner.transform).reshape(1))
+        return (*host, self.scheme.initial_z(y, u, self.inner.transform).reshape(1))
 
 
 def TranSUN(  # noqa: N802 - a method keeps the name of its paper

@@ -12,7 +12,7 @@ from transun.transforms import Identity, Transform
 Raw = tuple[Tensor, ...]
 """What a network supplies: one (B, width) tensor per branch of the head."""
 
-Scores = dict[str, tuple[Tensor, Tensor]]
+RankingPairs = dict[str, tuple[Tensor, Tensor]]
 """Named pairs of a score (B,) and the label (B,) that it should be ordered like."""
 
 
@@ -28,24 +28,24 @@ class Branch:
         width: raw outputs in this branch.
         shared: leading stages reused from an earlier branch; `ALL` leaves the branch nothing but its output layer. More
             sharing costs less and couples the branches: their losses then pull on the same weights.
-        of: which branch's stages they are, by its place among the head's branches.
-        pulls: whether its loss trains the shared stages too. If not it only reads them, and the branch they belong
-            to is trained as if this one were not there.
+        shares_with: which branch's stages they are, by its place among the head's branches.
+        trains_shared: whether its loss trains the shared stages too. If not it only reads them, and the branch they
+            belong to is trained as if this one were not there.
 
     """
 
     width: int = 1
     shared: int = 0
-    of: int = 0
-    pulls: bool = True
+    shares_with: int = 0
+    trains_shared: bool = True
 
 
 class Head(nn.Module):
     """A regression method: raw outputs in `branches`, per-sample `loss`, and a prediction.
 
     The prediction is `transform.inverse(point(raw))`. A subclass declares `branches` and writes `point` and `loss`;
-    `prepare` and `start` where it learns constants from the training targets. A head may keep buffers and has no
-    parameters: those belong to the network. A head that wraps a head is a head.
+    `prepare` and `initial_outputs` where it learns constants from the training targets. A head may keep buffers and has
+    no parameters: those belong to the network. A head that wraps a head is a head.
 
     Every constructor argument is stored under its own name, so that a head can be printed, rebuilt and compared.
     """
@@ -65,16 +65,16 @@ class Head(nn.Module):
         """The prediction (B,), in units of the target."""
         return self.transform.inverse(self.point(raw))
 
-    def base(self, raw: Raw) -> Tensor:
+    def undebiased(self, raw: Raw) -> Tensor:
         """The prediction (B,) before any debiasing: what a plain head predicts, what a wrapper started from."""
         return self.forward(raw)
 
     @property
-    def law(self) -> "Head":
+    def distribution(self) -> "Head":
         """The head to ask for a law of y|x: this one, unless it only corrects what another predicts."""
         return self
 
-    def scores(self, raw: Raw, y: Tensor) -> Scores:
+    def ranking_pairs(self, raw: Raw, y: Tensor) -> RankingPairs:
         """What a ranking loss may order: here the point, by the target."""
         return {"point": (self.point(raw), y)}
 
@@ -87,7 +87,7 @@ class Head(nn.Module):
         self.transform.check(y)
         return self.replace()
 
-    def start(self, y: Tensor) -> Raw:
+    def initial_outputs(self, y: Tensor) -> Raw:
         """The constant raw outputs, (width,) per branch, at which training on y begins.
 
         The best constants are the right place: a network whose output biases start there spends its first steps
@@ -95,7 +95,7 @@ class Head(nn.Module):
         """
         return tuple(torch.zeros(branch.width, dtype=y.dtype) for branch in self.branches)
 
-    def around(self, base: "Head") -> "Head":
+    def wrap(self, base: "Head") -> "Head":
         """The same wrappers around `base`, a head already prepared, in the place of the innermost one."""
         if base.branches != self.branches:
             raise ValueError(f"a base with branches {base.branches} cannot stand where {self.branches} are needed")
@@ -122,22 +122,22 @@ class Wrapper(Head):
     def point(self, raw: Raw) -> Tensor:
         return self.inner.point(raw)
 
-    def base(self, raw: Raw) -> Tensor:
-        return self.inner.base(raw)
+    def undebiased(self, raw: Raw) -> Tensor:
+        return self.inner.undebiased(raw)
 
-    def scores(self, raw: Raw, y: Tensor) -> Scores:
-        return self.inner.scores(raw, y)
+    def ranking_pairs(self, raw: Raw, y: Tensor) -> RankingPairs:
+        return self.inner.ranking_pairs(raw, y)
 
     def prepare(self, y: Tensor) -> Self:
         prepared = self.replace(inner=self.inner.prepare(y))
         prepared.transform.check(y)  # a wrapper may believe in fewer targets than what it wraps
         return prepared
 
-    def start(self, y: Tensor) -> Raw:
-        return self.inner.start(y)
+    def initial_outputs(self, y: Tensor) -> Raw:
+        return self.inner.initial_outputs(y)
 
-    def around(self, base: Head) -> Self:
-        return self.replace(inner=self.inner.around(base))
+    def wrap(self, base: Head) -> Self:
+        return self.replace(inner=self.inner.wrap(base))
 
 
 def check_targets(y: Tensor) -> None:

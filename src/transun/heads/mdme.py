@@ -146,7 +146,7 @@ class MDME(Binned):
                 terms["distillation"] = self.distillation * taught
         return terms
 
-    def start(self, y: Tensor) -> Raw:
+    def initial_outputs(self, y: Tensor) -> Raw:
         edges = self.edges.to(y.device)
         sizes = leaf_sizes(y, edges).reshape(self.groups, self.buckets)
         leaf = torch.arange(len(edges) - 1, device=y.device)

@@ -127,8 +127,8 @@ class OptDist(Density):
     def prepare(self, y: Tensor) -> Self:
         return self.replace(expert=self.expert.prepare(y))
 
-    def start(self, y: Tensor) -> Raw:
-        alone = self.expert.start(y)
+    def initial_outputs(self, y: Tensor) -> Raw:
+        alone = self.expert.initial_outputs(y)
         # The gate starts even, so that the first expert, which starts at the optimum, predicts.
         experts = (value + _APART * index for index in range(self.count) for value in alone)
         return (*experts, torch.zeros(self.count, dtype=y.dtype))

@@ -49,7 +49,7 @@ class PointHead(Head):
         check_targets(y)
         return self.replace(transform=self.transform.prepare(y))
 
-    def start(self, y: Tensor) -> Raw:
+    def initial_outputs(self, y: Tensor) -> Raw:
         return (best_constant(self.criterion, self.transform(y)).to(y.dtype).reshape(1),)
 
 

@@ -6,7 +6,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from transun.heads.density import inverse_softplus, normal_quantile, widen
-from transun.heads.head import Branch, Head, Raw, Scores, Wrapper
+from transun.heads.head import Branch, Head, RankingPairs, Raw, Wrapper
 from transun.heads.transformation import REACH, GridScore, TransformationModel
 from transun.schemes import ReciprocalTarget, Slope
 from transun.transforms import Identity
@@ -59,11 +59,11 @@ class ProbabilisticGTS(Wrapper, TransformationModel):
         z, rate = self._law(raw)
         return z / rate
 
-    def base(self, raw: Raw) -> Tensor:
-        return self.inner.base(raw[:-2])
+    def undebiased(self, raw: Raw) -> Tensor:
+        return self.inner.undebiased(raw[:-2])
 
-    def scores(self, raw: Raw, y: Tensor) -> Scores:
-        inner = {f"inner.{name}": pair for name, pair in self.inner.scores(raw[:-2], y).items()}
+    def ranking_pairs(self, raw: Raw, y: Tensor) -> RankingPairs:
+        inner = {f"inner.{name}": pair for name, pair in self.inner.ranking_pairs(raw[:-2], y).items()}
         return inner | {"law": (self.point(raw), y)}
 
     def quantile(self, raw: Raw, level: float | Tensor) -> Tensor:
@@ -78,13 +78,13 @@ class ProbabilisticGTS(Wrapper, TransformationModel):
     def prepare(self, y: Tensor) -> Self:
         return super().prepare(y).with_grid(y)
 
-    def around(self, base: Head) -> Self:
-        head = super().around(base)
+    def wrap(self, base: Head) -> Self:
+        head = super().wrap(base)
         head.grid.copy_(self.grid)
         return head
 
-    def start(self, y: Tensor) -> Raw:
-        host = self.inner.start(y)
+    def initial_outputs(self, y: Tensor) -> Raw:
+        host = self.inner.initial_outputs(y)
         u = self.inner.point(tuple(value.unsqueeze(0) for value in host))
         kappa = self.slope.kappa(u, self.inner.transform).double()
         intercept, slope = self.criterion.line(self.grid.double() * kappa, self.seen(y) * kappa)

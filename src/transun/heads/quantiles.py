@@ -82,7 +82,7 @@ class QuantileMean(Density):
         # All-zero targets have no unit of their own.
         return self.replace(scale=self.scale or float(y.abs().double().mean()) or 1.0)
 
-    def start(self, y: Tensor) -> Raw:
+    def initial_outputs(self, y: Tensor) -> Raw:
         return ((quantiles(y, middles(self.levels)) / self._unit).to(y.dtype),)
 
     def _sorted(self, raw: Raw) -> Tensor:

@@ -137,7 +137,7 @@ class TPM(Binned):
         head.values.copy_(self.leaf(y, head.edges.to(y.device)))
         return head
 
-    def start(self, y: Tensor) -> Raw:
+    def initial_outputs(self, y: Tensor) -> Raw:
         level = leaf_sizes(y, self.edges.to(y.device))
         logits: list[Tensor] = []
         while len(level) > 1:  # from the leaves up: a node sends right what its right child holds

@@ -86,7 +86,7 @@ class WLR(Odds):
                 )
         return prepared
 
-    def start(self, y: Tensor) -> Raw:
+    def initial_outputs(self, y: Tensor) -> Raw:
         positive = self._positive(y)
         return (_log(y.double()[positive].sum() / (~positive).sum().clamp(min=1)).to(y.dtype),)
 
@@ -124,9 +124,9 @@ class PriorWLR(WLR):
     def point(self, raw: Raw) -> Tensor:
         return super().point(raw) * (-raw[1].squeeze(-1)).sigmoid()
 
-    def start(self, y: Tensor) -> Raw:
+    def initial_outputs(self, y: Tensor) -> Raw:
         share = self._positive(y).double().mean()
-        return (*super().start(y), logit(share).to(y.dtype).reshape(1))
+        return (*super().initial_outputs(y), logit(share).to(y.dtype).reshape(1))
 
 
 class SoftWLR(Odds):
@@ -151,7 +151,7 @@ class SoftWLR(Odds):
         s = raw[0].squeeze(-1)
         return {"odds": y * softplus(-s) + softplus(s)}
 
-    def start(self, y: Tensor) -> Raw:
+    def initial_outputs(self, y: Tensor) -> Raw:
         return (_log(y.double().mean()).to(y.dtype),)
 
 

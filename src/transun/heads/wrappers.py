@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from transun.heads.head import Head, Raw, Scores, Wrapper, check_targets
+from transun.heads.head import Head, RankingPairs, Raw, Wrapper, check_targets
 from transun.transforms import Affine, Compose, Identity
 
 
@@ -41,11 +41,11 @@ class Scaled(Wrapper):
     def loss(self, raw: Raw, y: Tensor) -> dict[str, Tensor]:
         return self.inner.loss(raw, y / self._unit)
 
-    def base(self, raw: Raw) -> Tensor:
-        return self._unit * self.inner.base(raw)
+    def undebiased(self, raw: Raw) -> Tensor:
+        return self._unit * self.inner.undebiased(raw)
 
-    def scores(self, raw: Raw, y: Tensor) -> Scores:
-        return self.inner.scores(raw, y / self._unit)
+    def ranking_pairs(self, raw: Raw, y: Tensor) -> RankingPairs:
+        return self.inner.ranking_pairs(raw, y / self._unit)
 
     def prepare(self, y: Tensor) -> Self:
         check_targets(y)
@@ -53,8 +53,8 @@ class Scaled(Wrapper):
         scale = self.scale or float(y.abs().double().mean()) or 1.0
         return self.replace(inner=self.inner.prepare(y / scale), scale=scale)
 
-    def start(self, y: Tensor) -> Raw:
-        return self.inner.start(y / self._unit)
+    def initial_outputs(self, y: Tensor) -> Raw:
+        return self.inner.initial_outputs(y / self._unit)
 
 
 class Ranked(Wrapper):
@@ -84,7 +84,7 @@ class Ranked(Wrapper):
 
     def loss(self, raw: Raw, y: Tensor) -> dict[str, Tensor]:
         terms = self.inner.loss(raw, y)
-        scores = self.inner.scores(raw, y)
+        scores = self.inner.ranking_pairs(raw, y)
         for name in self.on or tuple(scores):
             if name not in scores:
                 raise ValueError(f"Ranked: {name!r} is not a score of the inner head; it has {', '.join(scores)}")
@@ -92,7 +92,7 @@ class Ranked(Wrapper):
         return terms
 
 
-class Fused(Wrapper):
+class ThresholdFusion(Wrapper):
     """Predicts the base where it is below `threshold` and the debiased value above: order for small, totals for large.
 
     Biased by construction below the threshold, so keep it out of bias experiments. The paper uses it online to keep the
@@ -102,7 +102,7 @@ class Fused(Wrapper):
         inner: a debiased head, such as a GTS.
         threshold: in units of the target, compared with the base prediction.
 
-    >>> head = Fused(GTS(PointHead(Log1p())), threshold=3.0)
+    >>> head = ThresholdFusion(GTS(PointHead(Log1p())), threshold=3.0)
     >>> z = torch.tensor([[1.5], [1.5]])
     >>> [round(v, 3) for v in head((torch.tensor([[3.0], [9.0]]).log(), z)).tolist()]  # bases 2 and 8
     [2.0, 13.5]
@@ -115,7 +115,7 @@ class Fused(Wrapper):
         self.transform = Identity()
 
     def point(self, raw: Raw) -> Tensor:
-        base = self.inner.base(raw)
+        base = self.inner.undebiased(raw)
         return torch.where(base < self.threshold, base, self.inner(raw))
 
 

@@ -85,7 +85,7 @@ class LogNormal(Density):
         # Targets that are all zero have no scale of their own.
         return self.replace(upper=min(_HEADROOM * (float(y.max()) or 1.0), LARGEST))
 
-    def start(self, y: Tensor) -> Raw:
+    def initial_outputs(self, y: Tensor) -> Raw:
         return (self._constants(y.double()).to(y.dtype),)
 
     def _check_zeros(self, y: Tensor) -> None:
@@ -174,7 +174,7 @@ class ZILN(LogNormal):
         _, high = super().support(raw)
         return torch.zeros_like(high), high
 
-    def start(self, y: Tensor) -> Raw:
+    def initial_outputs(self, y: Tensor) -> Raw:
         bought = y > 0.0
         # Without a single buyer nothing is known of the amounts; two of them give a spread to begin with.
         amounts = y[bought].double() if bought.any() else torch.tensor([1.0, 10.0], dtype=torch.float64)

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 
 from torch import Tensor
 
-from transun.transforms.transform import RESOLUTION, InUnits
+from transun.transforms.transform import RESOLUTION, ScaledTransform
 
 
 @dataclass(frozen=True)
-class Arctan(InUnits):
+class Arctan(ScaledTransform):
     """T(y) = arctan(y / scale); T⁻¹(u) = scale·tan u, followed up to 10⁴·scale.
 
     Bounded, so outliers cannot move it; for the same reason everything far above `scale` looks alike. Set
@@ -34,7 +34,7 @@ class Arctan(InUnits):
 
 
 @dataclass(frozen=True)
-class Tanh(InUnits):
+class Tanh(ScaledTransform):
     """T(y) = tanh(y / scale); T⁻¹(u) = scale·artanh u, followed up to 7.25·scale.
 
     Saturates much earlier than `Arctan`: use it only where most targets are below 3·scale.

@@ -74,7 +74,7 @@ class Transform:
         """T⁻¹(u), finite and inside `[lower, upper]` for every u that is not NaN."""
         return self._invert(u.clamp(*self.range)).clamp(*self.bounds)
 
-    def size(self, u: Tensor, eps: float) -> Tensor:
+    def magnitude_plus(self, u: Tensor, eps: float) -> Tensor:
         """|T⁻¹(u)| + eps, what schemes divide by. A subclass may know a shorter way to the same number."""
         value = self.inverse(u)
         # Most targets have no sign to lose.
@@ -101,7 +101,7 @@ class Transform:
 
 
 @dataclass(frozen=True)
-class InUnits(Transform):
+class ScaledTransform(Transform):
     """A transform of y / scale: `scale` is the target at which it begins to bend."""
 
     scale: float = 1.0

@@ -6,7 +6,7 @@ from typing import ClassVar, Self
 
 from torch import Tensor
 
-from transun.transforms.transform import LARGEST, InUnits, Transform
+from transun.transforms.transform import LARGEST, ScaledTransform, Transform
 
 
 @dataclass(frozen=True)
@@ -32,13 +32,13 @@ class Log1p(Transform):
     def _invert(self, u: Tensor) -> Tensor:
         return u.expm1()
 
-    def size(self, u: Tensor, eps: float) -> Tensor:
+    def magnitude_plus(self, u: Tensor, eps: float) -> Tensor:
         """For targets without sign and eps = 1 it is eᵘ: one operation for three, in every step and prediction.
 
-        >>> Log1p().size(torch.tensor([-3.0, 0.0]), 1.0).tolist()
+        >>> Log1p().magnitude_plus(torch.tensor([-3.0, 0.0]), 1.0).tolist()
         [1.0, 1.0]
         """
-        return u.clamp(*self.range).exp() if eps == 1.0 and self.bounds[0] >= 0.0 else super().size(u, eps)
+        return u.clamp(*self.range).exp() if eps == 1.0 and self.bounds[0] >= 0.0 else super().magnitude_plus(u, eps)
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Power(Transform):
 
 
 @dataclass(frozen=True)
-class Asinh(InUnits):
+class Asinh(ScaledTransform):
     """T(y) = arsinh(y / scale): a logarithm for signed targets, linear within ±scale.
 
     >>> round(Asinh().inverse(Asinh()(torch.tensor(-5.0))).item(), 4)

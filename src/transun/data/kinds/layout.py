@@ -8,7 +8,7 @@ import numpy as np
 
 from transun.data.values import as_ids, read
 from transun.data.vocabulary import unify
-from transun.extras import need
+from transun.support.extras import need
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,7 +49,7 @@ class Lists(Layout):
     pad: int | str = -1
 
     def read(self, name: str, table: "pa.Table") -> Ragged:
-        pa, compute = need("pyarrow", extra="data"), need("pyarrow.compute", extra="data")
+        pa, compute = need("pyarrow"), need("pyarrow.compute")
         column = read(table, name)
         kind = column.type
         if not (pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)):
@@ -78,7 +78,7 @@ class Split(Layout):
             raise ValueError("Split needs a separator, such as '|'")
 
     def read(self, name: str, table: "pa.Table") -> Ragged:
-        pa, compute = need("pyarrow", extra="data"), need("pyarrow.compute", extra="data")
+        pa, compute = need("pyarrow"), need("pyarrow.compute")
         # A column of single values may have been read as numbers.
         text = compute.cast(as_ids(f"column {name!r}", read(table, name)), pa.large_string())
         parts = compute.split_pattern(text, self.separator)
@@ -118,7 +118,7 @@ class Numbered(Layout):
         return tuple(f"{name}{self.join}{number}" for number in range(self.start, self.start + self.count))
 
     def read(self, name: str, table: "pa.Table") -> Ragged:
-        pa = need("pyarrow", extra="data")
+        pa = need("pyarrow")
         columns = unify([as_ids(f"column {source!r}", read(table, source)) for source in self.sources(name)])
         rows = len(table)
         if columns[0].type == pa.int64() and not any(column.null_count for column in columns):
@@ -130,7 +130,7 @@ class Numbered(Layout):
 
 
 def _without(ids: "pa.Array", counts: np.ndarray, pad: int | str) -> Ragged:
-    pa, compute = need("pyarrow", extra="data"), need("pyarrow.compute", extra="data")
+    pa, compute = need("pyarrow"), need("pyarrow.compute")
     value = pa.scalar(str(pad), pa.large_string()) if ids.type == pa.large_string() else pa.scalar(pad)
     if ids.type == pa.int64() and isinstance(pad, str):
         keep = ids.is_valid()  # no integer is text

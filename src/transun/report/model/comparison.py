@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import transun
 from transun.diagnosis.assessment import Assessment
-from transun.lab.rivals import PairedDifference
+from transun.metrics.paired import PairedDifference
 from transun.report.diagnosis.charts import forest
 from transun.report.diagnosis.markdown import plain
 from transun.report.diagnosis.words import visible

@@ -8,9 +8,9 @@ from typing import Any
 
 import transun
 from transun.diagnosis.assessment import Assessment
-from transun.heldout import Look, Settings, Training
-from transun.history import Step
-from transun.planning import Plan, TargetSummary
+from transun.tables.plan import Plan, TargetSummary
+from transun.tables.training import Look, Settings, Training
+from transun.training.history import Step
 
 __all__ = ["Cost", "ModelReport", "as_json", "model_report"]
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from transun.diagnosis.assessment import Assessment, Bin, SegmentMetrics
 from transun.diagnosis.result import Cure, Estimate
-from transun.lab.rivals import PairedDifference
+from transun.metrics.paired import PairedDifference
 from transun.report.diagnosis.words import visible
 from transun.report.model.content import ModelReport
 from transun.report.page import Cell, number, share

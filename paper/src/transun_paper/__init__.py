@@ -1,0 +1,1 @@
+"""The tables and figures of the TranSUN paper, made anew, and the boards that transun is measured on."""

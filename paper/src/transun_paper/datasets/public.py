@@ -1,0 +1,158 @@
+"""Real data sets with skewed targets, each with its features declared and its forbidden columns left out."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from transun.data.features import Features
+from transun.data.kinds import Bag, Buckets, Datetime, Id, Kind, Numbered, Split
+from transun.data.table import read_table
+from transun.support.extras import need
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class PublicDataset:
+    """A table with its target and the declaration of its features.
+
+    Args:
+        name: what `load` calls it.
+        table: the target and the columns of the features, nothing else: what is not there cannot leak.
+        target: name of the target column.
+        features: how to read the other columns; not fitted, as that is for the training rows alone.
+        excluded: columns of the file that were left out, because they tell the target or name the row.
+        origin: where the data come from, and what was done to them.
+
+    """
+
+    name: str
+    table: "pa.Table" = field(repr=False)
+    target: str
+    features: Features = field(repr=False)
+    excluded: tuple[str, ...]
+    origin: str
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+
+@dataclass(frozen=True)
+class _Recipe:
+    file: str
+    target: str
+    columns: Mapping[str, Kind]
+    origin: str
+    excluded: tuple[str, ...] = ()
+    most: float | None = None  # rows with a larger target are left out
+
+
+def _ids(names: str) -> dict[str, Kind]:
+    return {name: Id() for name in names.split()}
+
+
+_CLAIMS = (
+    "analysis",
+    "dentistry",
+    "diagnostics",
+    "endoscopy",
+    "hospitalizations",
+    "mammography",
+    "operations",
+    "visits",
+)
+_RECIPES = {
+    "kuairand": _Recipe(
+        "kuairand_pure.parquet",
+        "play_time_s",
+        _ids("user_id video_id author_id tab date hourmin user_active_degree is_live_streamer is_video_author")
+        | _ids("follow_user_num_range fans_user_num_range friend_user_num_range register_days_range")
+        | _ids("video_type upload_type music_type")
+        | {"tag": Bag(Split(",")), "duration_s": Buckets(), "freshness_days": Buckets()},
+        "KuaiRand-Pure, CC BY-SA 4.0, https://kuairand.com: seconds that a short video was watched; standard log of "
+        "25 April to 8 May 2022. Outcomes of the same view (is_click, long_view) are left out.",
+        ("is_click", "long_view", "part"),
+    ),
+    "globo": _Recipe(
+        "globo_sessions.parquet",
+        "dwell_s",
+        _ids("user_id environment device os country region referrer start_day start_hour")
+        | {"item": Bag(Numbered(10)), "n_clicks": Buckets()},
+        "User interactions with Globo.com news, a public mirror: seconds of a session, without the imputed 30 s at its "
+        "end. Sessions beyond 7200 s, up to 28 days, are forgotten tabs and left out.",
+        most=7200.0,
+    ),
+    "online_retail": _Recipe(
+        "online_retail_orders.parquet",
+        "gmv",
+        _ids("CustomerID Country") | {"item": Bag(Numbered(20)), "n_lines": Buckets(), "ts": Datetime()},
+        "UCI Online Retail, https://archive.ics.uci.edu/dataset/352: the value of an order. Customer -1 is unknown; of "
+        "more than 20 items the first are kept.",
+        ("InvoiceNo",),
+    ),
+    "lastfm": _Recipe(
+        "lastfm2k_plays.parquet",
+        "weight",
+        _ids("userID artistID"),
+        "HetRec 2011 Last.fm 2k, https://grouplens.org/datasets/hetrec-2011: how often a user played an artist. The "
+        "column is called weight but is the target.",
+    ),
+    "eu_health": _Recipe(
+        "eu_health_insurance.parquet",
+        "amt_total",
+        _ids("relation gender") | {"policy_years": Buckets(), "age_at_inception": Buckets()},
+        "CASdatasets, GPL >= 2, https://dutangc.github.io/CASdatasets: claims of an insured person, mostly none. "
+        "Numbers and amounts by type of claim add up to the target and are left out.",
+        ("id_anon", "group", *(f"{what}_{claim}" for what in ("num", "amt") for claim in _CLAIMS)),
+    ),
+    "movietweetings": _Recipe(
+        "movietweetings100k.parquet",
+        "rating",
+        _ids("user_id movie_id") | {"genres": Bag(Split("|")), "year": Buckets()},
+        "MovieTweetings 100K, MIT, https://github.com/sidooms/MovieTweetings: ratings 0 to 10, skewed to the left.",
+        ("ts",),
+    ),
+}
+
+#: The names that `load` knows.
+PUBLIC: tuple[str, ...] = tuple(_RECIPES)
+
+
+def load(name: str, folder: str | Path | None = None) -> PublicDataset:
+    """A public data set by name: its table without what must not be a feature, and its features declared.
+
+    Args:
+        name: one of `PUBLIC`.
+        folder: where the Parquet files are. None: the folder that the environment variable TRANSUN_DATA names, else
+            `data` in the working directory.
+
+    >>> load("kuairandom")
+    Traceback (most recent call last):
+    ValueError: there is no public data set 'kuairandom': did you mean 'kuairand'? There are kuairand, globo, ...
+
+    """
+    if name not in _RECIPES:
+        near = get_close_matches(name, PUBLIC, n=1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise ValueError(f"there is no public data set {name!r}: {hint}There are {', '.join(PUBLIC)}")
+    recipe = _RECIPES[name]
+    file = (folder_of_data() if folder is None else Path(folder)) / recipe.file
+    if not file.is_file():
+        raise FileNotFoundError(
+            f"{name}: there is no file {file.absolute()}; set TRANSUN_DATA to the folder that holds {recipe.file}. "
+            f"It was made from: {recipe.origin}"
+        )
+    sources = [source for column, kind in recipe.columns.items() for source in kind.sources(column)]
+    table = read_table(file, [recipe.target, *sources])
+    if recipe.most is not None:
+        table = table.filter(need("pyarrow.compute").field(recipe.target) <= recipe.most)
+    return PublicDataset(name, table, recipe.target, Features(recipe.columns), recipe.excluded, recipe.origin)
+
+
+def folder_of_data() -> Path:
+    """The folder that the environment variable TRANSUN_DATA names, or the folder `data` where the command is run."""
+    return Path(os.environ.get("TRANSUN_DATA", "data"))

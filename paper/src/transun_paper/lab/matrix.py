@@ -1,0 +1,75 @@
+"""Public data sets as boosted trees take them: a matrix of numbers and codes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from transun.data.hashing import uniform
+from transun_paper.datasets.public import load
+
+# Columns that a tree can order as they are; every other column becomes codes.
+_NUMBERS: Mapping[str, tuple[str, ...]] = {
+    "kuairand": ("duration_s", "freshness_days", "date", "hourmin"),
+    "globo": ("n_clicks", "start_day", "start_hour"),
+    "online_retail": ("n_lines", "ts"),
+    "lastfm": (),
+    "eu_health": ("policy_years", "age_at_inception"),
+    "movietweetings": ("year",),
+}
+# Items beyond the first ones say little, and each costs a column.
+_LATE = tuple(f"item_{place}" for place in range(3, 20))
+# Codes of at most this many values are left to the trees; others are ids.
+_FEW = 32
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """Features (n, columns) and targets (n,); `ids` are the columns that hold codes of many values."""
+
+    X: NDArray[np.float64]
+    y: NDArray[np.float64]
+    ids: tuple[int, ...]
+
+
+def matrix(name: str, rows: int | None = None) -> Matrix:
+    """A public data set as a matrix, of at most so many rows, taken by a hash of their number.
+
+    Codes number the distinct texts of a column; no target is looked at.
+    """
+    data = load(name)
+    table = data.table
+    if rows is not None and rows < len(table):
+        table = table.take(np.sort(_hashed(len(table), "sample").argsort()[:rows]))
+    columns: list[NDArray[np.float64]] = []
+    ids: list[int] = []
+    for column in table.column_names:
+        if column == data.target or column in _LATE:
+            continue
+        values = table.column(column).to_numpy()
+        if column in _NUMBERS[name]:
+            columns.append(_number(values))
+            continue
+        known, codes = np.unique(values.astype(str), return_inverse=True)
+        ids += [len(columns)] if len(known) > _FEW else []
+        columns.append(codes.astype(np.float64))
+    y = table.column(data.target).to_numpy().astype(np.float64)
+    return Matrix(np.column_stack(columns), y, tuple(ids))
+
+
+def folds(rows: int, count: int = 5) -> NDArray[np.int64]:
+    """The fold of each row, by a hash of its number: the same for every method and machine."""
+    return (_hashed(rows, "fold") * count).astype(np.int64)
+
+
+def _hashed(rows: int, purpose: str) -> NDArray[np.float64]:
+    return np.asarray(uniform(torch.arange(rows), 0, purpose).numpy())
+
+
+def _number(values: NDArray[Any]) -> NDArray[np.float64]:
+    if np.issubdtype(values.dtype, np.datetime64):
+        return values.astype("datetime64[s]").astype(np.float64)
+    return values.astype(np.float64)

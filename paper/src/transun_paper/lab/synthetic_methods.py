@@ -1,0 +1,99 @@
+"""The paper's synthetic tables as lists of methods."""
+
+from dataclasses import dataclass
+
+from transun.heads import (
+    CREAD,
+    GTS,
+    MAE,
+    MDME,
+    MSE,
+    TPM,
+    WLR,
+    ZILN,
+    Head,
+    LogNormal,
+    LogSUN,
+    OptDist,
+    PointHead,
+    TranSUN,
+)
+from transun.heads.bins import EAD, EqualWidth
+from transun.heads.mdme import MostLikelyBucket
+from transun.losses import PointLoss, absolute, absolute_percentage, squared, squared_percentage
+from transun.schemes import Magnitude, ReciprocalPoint, ReciprocalTarget, Slope
+from transun.transforms import Affine, Log1p, Power
+from transun_paper.lab import limits
+from transun_paper.lab.constants import Judge, own_loss, squared_error
+from transun_paper.lab.limits import Limit
+
+ZEROS = "RS-ZIG"  # the one distribution with zeros
+
+
+@dataclass(frozen=True)
+class Method:
+    """A row of a table: a head under the paper's name and label.
+
+    `limit` is what it converges to, relative to the mean; `judge` the cost by which its learning rate is chosen;
+    `with_zeros` stands in for the head where the targets have zeros, and None there or here leaves the cell out.
+    """
+
+    name: str
+    label: str
+    head: Head | None
+    limit: Limit
+    judge: Judge = own_loss
+    with_zeros: Head | None = None
+
+    def head_for(self, distribution: str) -> Head | None:
+        """The head that this distribution gets."""
+        return self.with_zeros if distribution == ZEROS and self.with_zeros is not None else self.head
+
+
+def debiasing() -> list[Method]:
+    """T-MSE against TranSUN under the paper's three transforms, after plain MSE."""
+    methods = [Method("MSE", "-", MSE(), limits.unbiased)]
+    for name, transform in {"0.5y": Affine(0.5), "ln(y+1)": Log1p(), "y^2": Power(2.0)}.items():
+        methods.append(Method("T-MSE", name, PointHead(transform), limits.retransformed(transform)))
+        methods.append(Method("TranSUN", name, TranSUN(transform), limits.unbiased, squared_error))
+    return methods
+
+
+def advanced() -> list[Method]:
+    """The comparison with other regression methods, as set up in the paper's appendix: four bins, no classifiers."""
+    return [
+        Method("MAE", "-", MAE(), limits.median),
+        Method("WLR", "-", None, limits.odds, with_zeros=WLR(threshold=0.0)),
+        Method("ZILN", "-", LogNormal(), limits.lognormal, with_zeros=ZILN()),
+        Method("MDME", "-", MDME(2, 2, EqualWidth(), MostLikelyBucket()), limits.likeliest_bucket),
+        Method("TPM", "-", TPM(4), limits.midpoints),
+        Method("CREAD", "-", CREAD(4), limits.midpoints),
+        Method("CREAD", "α = 0.5", CREAD(4, EAD(0.5)), limits.midpoints),
+        Method("OptDist", "-", OptDist(), limits.lognormal),
+        Method("LogSUN", "-", LogSUN(), limits.unbiased, squared_error),
+    ]
+
+
+def bins() -> list[Method]:
+    """TPM with more and more bins."""
+    return [Method("TPM", str(leaves), TPM(leaves), limits.midpoints) for leaves in (4, 32, 256)]
+
+
+def instances() -> list[Method]:
+    """GTS of four point losses and three slopes, T(y) = ln(1 + y)."""
+    losses: dict[str, PointLoss] = {
+        "MSE": squared,
+        "MAE": absolute,
+        "MSPE": squared_percentage,
+        "MAPE": absolute_percentage,
+    }
+    slopes: dict[str, Slope] = {
+        "1/(|T⁻¹(u)|+ε)": ReciprocalTarget(),
+        "1/(|u|+ε)": ReciprocalPoint(),
+        "|u|": Magnitude(),
+    }
+    return [
+        Method(name, label, GTS(PointHead(Log1p(), loss), slope), limits.unbiased, squared_error)
+        for label, slope in slopes.items()
+        for name, loss in losses.items()
+    ]

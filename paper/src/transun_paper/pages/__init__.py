@@ -1,0 +1,1 @@
+"""Reports as pages: Markdown and pictures."""

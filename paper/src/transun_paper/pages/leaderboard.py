@@ -1,0 +1,137 @@
+"""The leaderboard as a page."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from transun.report.markdown import table
+
+# What a column is called, and its format.
+_TITLES = {
+    "TRE": ("TRE", "{:.3f}"),
+    "MRE": ("MRE", "{:.3f}"),
+    "NRMSE": ("NRMSE", "{:.3f}"),
+    "NMAE": ("NMAE", "{:.3f}"),
+    "XAUC": ("XAUC", "{:.4f}"),
+    "TopXAUC": ("XAUC, top 30 %", "{:.4f}"),
+    "NDCG": ("NDCG", "{:.4f}"),
+    "TopNDCG": ("NDCG@10 %", "{:.4f}"),
+}
+_LEGEND = (
+    "**Bold** is the best of a column. A star marks what noise cannot tell from it: the two-sided t-test of the "
+    "difference, with the noise of training (paired by seed) and of the test rows (delete-a-group jackknife over 20 "
+    "blocks, the same for both methods), gives p > {level}. Being the best of many is luck in part, so a star is a "
+    "weak statement. Signed TRE is ± 1.96 standard errors, of seeds and test rows; below zero the total is predicted "
+    "too low. Seconds are of one seed's training in company of the others, on one thread; memory is that of the "
+    "parameters. XAUC, top 30 % is among the rows with the largest targets. † marks a rate at an end of the grid: "
+    "a wider one might have done better."
+)
+
+
+def leaderboard_page(report: Mapping[str, Any]) -> str:
+    """Markdown of a leaderboard, as `lab.leaderboard.collect` returns it, with the command that made it."""
+    parts = [
+        f"# {len(names(report))} methods on {len(report['tables'])} public data sets",
+        f"{report['protocol']} Made by `{report['command']}` with transun {report['version']} and torch "
+        f"{report['torch']}.",
+        _LEGEND.format(level=report["level"]),
+        "## How often a method is the best, or within noise of it",
+        wins_table(report),
+    ]
+    for found in report["tables"]:
+        sizes = ", ".join(f"{count:,} to {part}" for part, count in found["rows"].items())
+        parts += [
+            f"## {found['dataset']}",
+            f"Rows: {sizes}; {found['split']}.",
+            dataset_table(found, report["columns"]),
+        ]
+        parts += _failures(found)
+    if "sgd" in report:
+        parts += ["## By SGD", report["sgd"]["protocol"], by_optimiser_table(report, report["sgd"])]
+    parts += [
+        "## One row",
+        "Each row comes from one command, which repeats nothing that is in its folder of runs:",
+        "\n".join(f"- `{command}`" for command in commands(report)),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def by_optimiser_table(adam: Mapping[str, Any], sgd: Mapping[str, Any]) -> str:
+    """Two leaderboards of the same data, beside each other: signed TRE and NRMSE of the methods that both have."""
+    found = {(t["dataset"], e["method"]): e for t in adam["tables"] for e in t["entries"] if "failed" not in e}
+    rows = [
+        [t["dataset"], e["method"], *_short(found[t["dataset"], e["method"]]), *_short(e)]
+        for t in sgd["tables"]
+        for e in t["entries"]
+        if "failed" not in e and (t["dataset"], e["method"]) in found
+    ]
+    header = ["data", "method", "Adam", "signed TRE", "NRMSE", "SGD", "signed TRE", "NRMSE"]
+    return table(header, rows)
+
+
+def _short(entry: Mapping[str, Any]) -> list[str]:
+    return [_rate(entry), _signed(entry), _number(entry["metrics"]["NRMSE"], "{:.3f}")]
+
+
+def commands(report: Mapping[str, Any]) -> list[str]:
+    """The command of every row."""
+    return [f'{report["command"]} --only "{name}"' for name in names(report)]
+
+
+def names(report: Mapping[str, Any]) -> list[str]:
+    """The methods, in order of the catalogue."""
+    return list(dict.fromkeys(entry["method"] for found in report["tables"] for entry in found["entries"]))
+
+
+def dataset_table(found: Mapping[str, Any], columns: Sequence[str]) -> str:
+    """One data set: a row per method, in the order of the catalogue."""
+    header = ["method", "rate", "signed TRE", *[_TITLES[name][0] for name in columns], "epochs", "seconds", "MB"]
+    return table(header, [_row(entry, columns) for entry in found["entries"] if "failed" not in entry])
+
+
+def wins_table(report: Mapping[str, Any]) -> str:
+    """Per method and column, on how many data sets it is best or within noise of the best."""
+    columns = report["columns"]
+    count = {name: dict.fromkeys(columns, 0) for name in names(report)}
+    for found in report["tables"]:
+        for entry in found["entries"]:
+            for column in (*entry.get("best", ()), *entry.get("near", ())):
+                count[entry["method"]][column] += 1
+    rows = [[name, *map(str, own.values()), str(sum(own.values()))] for name, own in count.items()]
+    rows.sort(key=lambda row: -int(row[-1]))
+    return table(["method", *[_TITLES[name][0] for name in columns], "sum"], rows)
+
+
+def _row(entry: Mapping[str, Any], columns: Sequence[str]) -> list[str]:
+    return [
+        entry["method"],
+        _rate(entry),
+        _signed(entry),
+        *[_cell(entry, name) for name in columns],
+        _number(entry["epochs"], "{:.0f}"),
+        _number(entry["seconds"], "{:.1f}"),
+        _number(entry["bytes"], "{:.1f}", 1e-6),
+    ]
+
+
+def _signed(entry: Mapping[str, Any]) -> str:
+    return f"{entry['metrics']['STRE']:+.3f} ± {1.96 * entry['errors']['STRE']:.3f}"
+
+
+def _rate(entry: Mapping[str, Any]) -> str:
+    return _number(entry["rate"], "{:g}") + (" †" if entry["at_the_end"] else "")
+
+
+def _cell(entry: Mapping[str, Any], name: str) -> str:
+    shown = _number(entry["metrics"].get(name), _TITLES[name][1])
+    if name in entry["best"]:
+        return f"**{shown}**"
+    return f"{shown} *" if name in entry["near"] else shown
+
+
+def _number(value: float | None, form: str, unit: float = 1.0) -> str:
+    return "–" if value is None else form.format(value * unit)
+
+
+def _failures(found: Mapping[str, Any]) -> list[str]:
+    lines = [f"- {entry['method']}: {entry['failed']}" for entry in found["entries"] if "failed" in entry]
+    return ["Left out:\n\n" + "\n".join(lines)] if lines else []

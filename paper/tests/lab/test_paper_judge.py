@@ -1,0 +1,84 @@
+import numpy as np
+import pytest
+from scipy import stats
+
+from transun_paper.tables.judge import NO, NOISE, UNKNOWN, YES, Finding, TestRows, TrainRows, best_of, every, less, near
+
+
+def reports(*values: float, metric: str = "TRE", blocks: float = 1e-4) -> list[dict]:
+    """Reports of one seed each, with leave-out values that scatter by `blocks` around the metric."""
+    shift = blocks * np.linspace(-1, 1, 20)
+    return [
+        {"metrics": {metric: v}, "train": {metric: v}, "left_out": {metric: (v + shift * np.sign(v)).tolist()}}
+        for v in values
+    ]
+
+
+@pytest.mark.parametrize("rows", [TestRows(), TrainRows()])
+def test_a_cut_by_seventy_per_cent_is_judged_at_thirty_per_cent(rows):
+    biased = reports(1.0, 1.01, 0.99, 1.0, 1.0)
+    assert less(rows, reports(0.2, 0.21, 0.19, 0.2, 0.2), biased, "TRE", 0.3).holds == YES
+    assert less(rows, reports(0.4, 0.41, 0.39, 0.4, 0.4), biased, "TRE", 0.3).holds == NO
+    assert less(rows, reports(0.3, 0.35, 0.25, 0.31, 0.29), biased, "TRE", 0.3).holds == NOISE
+
+
+def test_more_is_better_for_rankings():
+    high, low = (reports(*(v + d for d in (0.0, 1e-3, -1e-3)), metric="XAUC") for v in (0.8, 0.7))
+    assert less(TestRows(), high, low, "XAUC").holds == YES
+    assert less(TestRows(), low, high, "XAUC").holds == NO
+
+
+def test_training_rows_are_tested_by_seed_alone():
+    first, second = [0.5, 0.7, 0.62], [0.6, 0.71, 0.75]
+    gap = TrainRows().minus(reports(*first), reports(*second), "TRE", 0.9)
+    expected = stats.ttest_rel(first, [0.9 * v for v in second])
+    assert gap.p == pytest.approx(expected.pvalue)
+    assert gap.value == pytest.approx(np.mean(first) - 0.9 * np.mean(second))
+    assert gap.error == pytest.approx(abs(gap.value / expected.statistic))
+
+
+def test_test_rows_add_the_noise_of_the_rows():
+    first, second = reports(0.5, 0.5), reports(0.6, 0.6)
+    quiet = TestRows().minus(first, second, "TRE").p
+    loud = TestRows().minus(reports(0.5, 0.5, blocks=0.2), second, "TRE").p
+    assert quiet < 1e-6 < 0.05 < loud
+
+
+def test_rows_inside_a_report_are_found():
+    inside = [{"top": report} for report in reports(0.5, 0.6)]
+    assert TestRows(("top",)).values(inside, "TRE") == [0.5, 0.6]
+
+
+def test_equality_needs_the_interval_inside_the_margin():
+    base = reports(1.0, 1.0, 1.0)
+    assert near(TestRows(), reports(1.004, 1.005, 1.006), base, "TRE", 0.02).holds == YES
+    assert near(TestRows(), reports(1.04, 1.041, 1.042), base, "TRE", 0.02).holds == NO
+    assert near(TestRows(), reports(1.0, 1.1, 0.95), base, "TRE", 0.02).holds == NOISE
+    assert near(TestRows(), reports(10.04, 10.05), reports(10.0, 10.0), "TRE", 0.0, share=0.01).holds == YES
+
+
+def test_all_of_several_findings_hold_only_if_each_does():
+    yes, no, noise, unknown = (Finding(holds, "") for holds in (YES, NO, NOISE, UNKNOWN))
+    assert every([yes, yes]).holds == YES
+    assert every([yes, noise]).holds == NOISE
+    assert every([unknown, noise]).holds == UNKNOWN
+    assert every([yes, no, unknown]).holds == NO
+
+
+def test_the_best_is_compared_with_the_best_other():
+    found = {"a": reports(0.5, 0.51, 0.49), "b": reports(0.6, 0.61, 0.59), "c": reports(0.9, 0.9, 0.9)}
+    assert best_of(TestRows(), "a", found, "TRE").holds == YES
+    assert best_of(TestRows(), "b", found, "TRE").holds == NO
+    assert "best other b" in best_of(TestRows(), "a", found, "TRE").evidence
+    found["d"] = reports(0.5, 0.515, 0.485)
+    assert best_of(TestRows(), "a", found, "TRE").holds == NOISE
+
+
+def test_what_was_not_run_or_failed_is_not_judged():
+    fine = reports(0.5, 0.6)
+    assert less(TestRows(), [], fine, "TRE").holds == UNKNOWN
+    assert less(TestRows(), fine, [{"failed": "diverged"}], "TRE").holds == UNKNOWN
+    nothing = reports(0.5, 0.6)
+    nothing[0]["metrics"]["TRE"] = None
+    assert less(TestRows(), nothing, fine, "TRE").holds == UNKNOWN
+    assert best_of(TestRows(), "a", {"a": fine, "b": [{"failed": "x"}]}, "TRE").holds == UNKNOWN

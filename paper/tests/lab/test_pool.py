@@ -1,0 +1,138 @@
+import json
+import subprocess
+import sys
+
+import pytest
+
+from transun.corrections import Smearing
+from transun.heads import MSE, LogMSE, LogSUN, Scaled
+from transun.training.optimisers import SGD, Adam
+from transun_paper.lab.pool import carry_out
+from transun_paper.lab.protocol import Budget, Protocol, Study, read_studies
+from transun_paper.lab.run import MLP, Run, Training
+from transun_paper.lab.store import Store
+
+NET = MLP(dim=4, hidden=(8,))
+PROTOCOL = Protocol((Adam(1e-3), Adam(1e-2)), seeds=3, otherwise=Budget(64, 2), budgets={"other": Budget(32, 7)})
+
+
+def studies(key):
+    return [
+        PROTOCOL.study(key, LogMSE(), backbone=NET),
+        PROTOCOL.study(key, LogMSE(), Smearing(), NET),
+        PROTOCOL.study(key, Scaled(MSE()), backbone=NET),
+    ]
+
+
+class Interrupting(Store):
+    """Stops the whole undertaking when it has kept so many results."""
+
+    def keep(self, text, result):
+        super().keep(text, result)
+        if len(list(self.folder.glob("*.json"))) >= 4:
+            raise KeyboardInterrupt
+
+
+def times(store):
+    return {path.name: path.stat().st_mtime_ns for path in store.folder.glob("*.json")}
+
+
+def test_all_is_done_once(key, cache, tmp_path):
+    store, lines = Store(tmp_path / "runs"), []
+    carry_out(studies(key), store, cache, jobs=1, say=lines.append)
+    # Three methods at two rates, and two more seeds each.
+    assert len(times(store)) == 3 * 2 + 3 * 2
+    assert "left" in lines[0]
+    kept = times(store)
+    carry_out(studies(key), store, cache, jobs=1, say=pytest.fail)
+    assert times(store) == kept
+    for study in studies(key):
+        assert [report["data"]["name"] for report in study.reports(store)] == ["tiny"] * 3
+        best = study.chosen(store)
+        least = min(store.read(run.text)["valid"]["NRMSE"] for run in study.candidates)
+        assert store.read(best.text)["valid"]["NRMSE"] == least
+
+
+def test_an_interrupted_undertaking_goes_on(key, cache, tmp_path, monkeypatch):
+    store = Store(tmp_path / "runs")
+    monkeypatch.setattr("transun_paper.lab.pool.Store", Interrupting)
+    with pytest.raises(KeyboardInterrupt):
+        carry_out(studies(key), store, cache, jobs=1)
+    kept = times(store)
+    assert len(kept) == 4
+    assert studies(key)[2].reports(store) == []
+    monkeypatch.undo()
+    carry_out(studies(key), store, cache, jobs=1)
+    assert {name: when for name, when in times(store).items() if name in kept} == kept
+    assert len(times(store)) == 12
+
+
+def test_the_worker_needs_torch_and_numpy_alone(key, cache, tmp_path):
+    """The machine with many cores has nothing else; its processes import this script, and so block the same."""
+    script = tmp_path / "bare.py"
+    script.write_text(
+        """
+import sys
+for name in ("rich", "typer", "scipy", "sklearn", "lightgbm", "altair", "pandas", "polars", "pyarrow", "safetensors"):
+    sys.modules[name] = None
+if __name__ == "__main__":
+    from transun_paper.lab.worker import main
+    sys.exit(main(sys.argv[1:]))
+"""
+    )
+    file, store = tmp_path / "studies.jsonl", Store(tmp_path / "runs")
+    file.write_text("".join(study.text + "\n" for study in studies(key)))
+    arguments = [str(file), "--cache", str(cache), "--store", str(store.folder), "--jobs", "2"]
+    result = subprocess.run([sys.executable, str(script), *arguments], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    assert len(times(store)) == 12
+    here = Store(tmp_path / "here")
+    carry_out(studies(key), here, cache, jobs=1)
+    for study in studies(key):
+        assert study.chosen(store) == study.chosen(here)
+        for there, own in zip(study.reports(store), study.reports(here), strict=True):
+            assert there["metrics"] == pytest.approx(own["metrics"], rel=1e-3, abs=1e-4)
+
+
+def test_a_study_survives_its_text(key):
+    study = studies(key)[1]
+    run = Run(key, LogSUN(), seed=3)
+    again, single = read_studies([study.text, "", run.text])
+    assert again == study
+    assert single == Study((run,), (3,))
+    assert json.loads(study.text)["seeds"] == [0, 1, 2]
+
+
+def test_one_candidate_needs_no_contest(key, cache, tmp_path):
+    store = Store(tmp_path)
+    study = Study((Run(key, LogMSE(), Training(batch_size=64), NET),), (0, 1))
+    assert study.decided(store)
+    assert [run.seed for run in study.finals(store)] == [0, 1]
+    carry_out([study], store, cache, jobs=1)
+    assert [report["lanes"] for report in study.reports(store)] == [2, 2]
+
+
+def test_what_failed_is_not_chosen(key, cache, tmp_path):
+    store = Store(tmp_path)
+    good, bad = Training(Adam(1e-2), batch_size=64), Training(SGD(1e20), batch_size=32)
+    study = Study(tuple(Run(key, LogMSE(), training, NET) for training in (bad, good)), (0, 1))
+    carry_out([study], store, cache, jobs=1)
+    assert study.chosen(store).training == good
+    hopeless = Study(tuple(Run(key, head, bad, NET) for head in (LogMSE(), LogSUN())), (0, 1))
+    carry_out([hopeless], store, cache, jobs=1)
+    assert [set(report) for report in hopeless.reports(store)] == [{"failed"}]
+
+
+def test_a_budget_belongs_to_a_data_set():
+    assert PROTOCOL.training_for("other-123", Adam()).epochs == 7
+    assert PROTOCOL.training_for("else-123", Adam()).batch_size == 64
+    assert "other 32 and 7" in PROTOCOL.statement
+    assert "Adam 0.001, Adam 0.01" in PROTOCOL.statement
+    assert "not tuned" in Protocol((Adam(),)).statement
+
+
+def test_nonsense_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="jobs"):
+        carry_out([], Store(tmp_path), tmp_path, jobs=0)
+    with pytest.raises(ValueError, match="epochs"):
+        Training(epochs=0)

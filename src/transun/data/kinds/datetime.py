@@ -1,0 +1,125 @@
+"""Times: their place in the day, the week and the year, and their age."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from transun.data.kinds.kind import Inputs, Kind, require_some
+from transun.data.kinds.number import Standardised
+from transun.data.values import as_times, read
+from transun.support.extras import need
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_DAY = 86_400e6  # microseconds
+
+
+class _Part(ABC):
+    """Something read off a time."""
+
+    @abstractmethod
+    def encode(self, name: str, times: "pa.Array", age: Standardised) -> dict[str, Tensor]:
+        """The tensors of this part."""
+
+    @abstractmethod
+    def inputs(self, name: str, age: Standardised) -> Inputs:
+        """Their names and sizes."""
+
+
+@dataclass(frozen=True)
+class _Calendar(_Part):
+    function: str  # of pyarrow.compute
+    first: int  # its least value
+    size: int
+
+    def encode(self, name: str, times: "pa.Array", age: Standardised) -> dict[str, Tensor]:
+        compute = need("pyarrow.compute")
+        value = compute.fill_null(getattr(compute, self.function)(times), self.first - 1)
+        return {name: torch.from_numpy(value.to_numpy().astype(np.int64) - (self.first - 1))}
+
+    def inputs(self, name: str, age: Standardised) -> Inputs:
+        return Inputs(ids={name: self.size + 1})
+
+
+@dataclass(frozen=True)
+class _Age(_Part):
+    def encode(self, name: str, times: "pa.Array", age: Standardised) -> dict[str, Tensor]:
+        return age.apply(name, _days(times))
+
+    def inputs(self, name: str, age: Standardised) -> Inputs:
+        return age.inputs(name)
+
+
+_PARTS: dict[str, _Part] = {
+    "hour": _Calendar("hour", 0, 24),
+    "weekday": _Calendar("day_of_week", 0, 7),
+    "month": _Calendar("month", 1, 12),
+    "age": _Age(),
+}
+
+
+@dataclass(frozen=True)
+class Datetime(Kind):
+    """Times as tensors `name.hour`, `name.weekday`, `name.month` of ids, 0 if missing, and `name.age`, standardised.
+
+    An hour h has index 1 + h, a weekday 1 (Monday) to 7, a month 1 to 12, in the column's own time zone. Age is counted
+    in days up to now; standardised, it does not matter when now is: it cancels. Age lets a network follow a trend, and
+    extrapolate it; leave it out if the future is not like that.
+
+    Args:
+        parts: which of "hour", "weekday", "month", "age" to make.
+        age: mean and deviation of the age, learned by `fit`.
+
+    >>> import pyarrow
+    >>> table = pyarrow.table({"ts": ["2022-04-25 13:05:00", "2022-04-27 00:00:00"]})
+    >>> tensors = Datetime(("hour", "weekday")).fit("ts", table).encode("ts", table)
+    >>> tensors["ts.hour"].tolist(), tensors["ts.weekday"].tolist()  # a Monday and a Wednesday
+    ([14, 1], [1, 3])
+
+    """
+
+    parts: tuple[str, ...] = tuple(_PARTS)
+    age: Standardised = field(default=Standardised(), repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parts", tuple(self.parts))
+        wrong = [part for part in self.parts if part not in _PARTS]
+        if wrong or not self.parts or len(set(self.parts)) < len(self.parts):
+            raise ValueError(f"Datetime makes parts {', '.join(_PARTS)}, each at most once; got {self.parts}")
+
+    def fit(self, name: str, table: "pa.Table", more: Sequence["pa.Array"] = ()) -> Self:
+        times = self._times(name, table)
+        require_some(name, times.null_count / len(times))
+        return replace(self, age=self.age.learn(name, _days(times)))
+
+    def encode(self, name: str, table: "pa.Table") -> dict[str, Tensor]:
+        times = self._times(name, table)
+        tensors: dict[str, Tensor] = {}
+        for part in self.parts:
+            tensors |= _PARTS[part].encode(f"{name}.{part}", times, self.age)
+        return tensors
+
+    def inputs(self, name: str) -> Inputs:
+        made = [_PARTS[part].inputs(f"{name}.{part}", self.age) for part in self.parts]
+        ids = {key: size for one in made for key, size in one.ids.items()}
+        return Inputs(ids=ids, numeric=tuple(key for one in made for key in one.numeric))
+
+    def missing(self, name: str, table: "pa.Table") -> float:
+        times = self._times(name, table)
+        return float(times.null_count / len(times))
+
+    def _times(self, name: str, table: "pa.Table") -> "pa.Array":
+        return as_times(f"column {name!r}", read(table, name))
+
+
+def _days(times: "pa.Array") -> np.ndarray:
+    pa, compute = need("pyarrow"), need("pyarrow.compute")
+    # Days before 1970: as good a "now" as any. Microseconds pass through float64 exactly for 285 years.
+    moments = compute.cast(compute.cast(times, pa.int64()), pa.float64(), safe=False)
+    return np.asarray(-moments.to_numpy(zero_copy_only=False) / _DAY)

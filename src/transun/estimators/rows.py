@@ -1,0 +1,155 @@
+"""What scikit-learn users pass - frames or arrays, targets, weights - checked in its words and read as one table."""
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.utils.validation import _check_sample_weight, validate_data
+from torch import Tensor
+
+from transun.data import Buckets, Dataset, Features, Kind, infer, read_table
+from transun.data.values import read
+from transun.heads import Head
+from transun.support.extras import need
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Labelled", "as_weighted", "is_frame", "read_features", "read_weights", "require_credible"]
+
+Array = NDArray[np.float64]
+
+# Rows that a bucket of numbers is learned from, and the buckets that even the smallest table gets.
+_ROWS, _FEWEST = 50, 4
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """Rows to learn from: a table of features, targets and perhaps weights.
+
+    Args:
+        table: all columns.
+        target: the name of the targets.
+        weight: the name of the weights; None counts every row once.
+        named: whether X was a frame.
+
+    """
+
+    table: "pa.Table"
+    target: str
+    weight: str | None
+    named: bool
+
+    @classmethod
+    def of(cls, table: "pa.Table", y: Array, weight: Array | None, *, named: bool) -> "Labelled":
+        """The rows whose weight is not zero, under names that no feature has."""
+        pa = need("pyarrow")
+        target, counts = _free("target", table.column_names), _free("weight", table.column_names)
+        # Decoded: Arrow cannot pick rows from the strings that polars makes.
+        table = pa.table({name: read(table, name) for name in table.column_names} | {target: y})
+        if weight is None:
+            return cls(table, target, None, named)
+        table = table.append_column(counts, [weight])
+        return cls(table.filter(pa.array(weight > 0.0)), target, counts, named)
+
+    def guess(self) -> Features:
+        """Features fitted to these rows: guessed for a frame, buckets of numbers for an array.
+
+        A column of an array that happens to hold few whole numbers in training may hold others tomorrow, and an array
+        has no way to say that it means ids. Buckets get `_ROWS` rows each to learn from, in small tables too.
+        """
+        own = [name for name in self.table.column_names if name not in (self.target, self.weight)]
+        filled = [name for name in own if self.table[name].null_count < len(self.table)]
+        numbers: dict[str, Kind] = {} if self.named else {name: Buckets() for name in filled}
+        found = infer(self.table, self.target, weight=self.weight, columns=numbers)
+        count = max(len(self.table) // _ROWS, _FEWEST)
+        coarse = {
+            name: replace(kind, count=min(kind.count, count))
+            for name, kind in found.columns.items()
+            if isinstance(kind, Buckets)
+        }
+        return replace(found, columns={**found.columns, **coarse}).fit(self.table)
+
+    def encoded(self, features: Features) -> Dataset:
+        """The rows as tensors."""
+        return features.to_dataset(self.table, self.target, self.weight)
+
+    def take(self, rows: NDArray[np.int64]) -> "Labelled":
+        """Some of the rows."""
+        return replace(self, table=self.table.take(rows))
+
+
+def is_frame(X: Any) -> bool:
+    """Whether X has named columns, as a pandas, polars or pyarrow frame does, rather than being an array."""
+    return hasattr(X, "__arrow_c_stream__") and len(getattr(X, "shape", ())) == 2
+
+
+def read_features(estimator: Any, X: Any, *, reset: bool) -> "pa.Table":
+    """The columns of X as a table, by their own names, or x0, x1, ... where these are no text.
+
+    Args:
+        estimator: whose `n_features_in_` and `feature_names_in_` are set, or else compared with.
+        X: a frame, or an array of numbers in which NaN is missing.
+        reset: set them; for the first rows that an estimator sees.
+
+    """
+    if not is_frame(X):
+        values = validate_data(estimator, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan")
+        return read_table(dict(zip(_names(estimator), values.T, strict=True)))
+    for axis, what in enumerate(("sample", "feature")):
+        if X.shape[axis] == 0:
+            raise ValueError(
+                f"Found array with 0 {what}(s) (shape={tuple(X.shape)}) while a minimum of 1 is required "
+                f"by {type(estimator).__name__}."
+            )
+    validate_data(estimator, X, reset=reset, skip_check_array=True)
+    # By place: what follows the columns of a pandas frame is its index, which is no feature.
+    return read_table(X).select(list(range(X.shape[1]))).rename_columns(_names(estimator))
+
+
+def read_weights(sample_weight: Any, rows: int) -> Array | None:
+    """Weights (n,), not negative and not all zero; None where every row counts the same."""
+    if sample_weight is None:
+        return None
+    values: Array = _check_sample_weight(sample_weight, np.empty(rows), dtype=np.float64, ensure_non_negative=True)
+    if not values.any():
+        raise ValueError("all values of sample_weight are zero: there is nothing to learn from")
+    return None if (values == values[0]).all() else values
+
+
+def as_weighted(y: Tensor, weight: Tensor) -> Tensor:
+    """As many targets (n,), each as often as its share of the weight: what a head without weights can prepare from.
+
+    The smallest and the largest are always there, since heads learn from them which targets are credible.
+
+    >>> as_weighted(torch.tensor([5.0, 1.0, 2.0, 3.0]), torch.tensor([1.0, 1.0, 5.0, 1.0])).tolist()
+    [1.0, 2.0, 2.0, 5.0]
+    """
+    y, order = y.double().sort()
+    reached = weight.double()[order].cumsum(0)
+    levels = (torch.arange(len(y), dtype=torch.float64) + 0.5) / len(y) * reached[-1]
+    chosen = y[torch.searchsorted(reached, levels).clamp(max=len(y) - 1)]
+    chosen[0], chosen[-1] = y[0], y[-1]
+    return chosen
+
+
+def require_credible(y: Array, head: Head) -> None:
+    """Refuse the first target below what the head's transform can hold; its other checks are made in training."""
+    least = head.transform.lower
+    wrong = np.flatnonzero(y < least)
+    if len(wrong):
+        raise ValueError(
+            f"y in row {wrong[0]} is {y[wrong[0]]:g}, below {least:g}, the least target of {type(head).__name__} under "
+            "its transform; for signed targets use a head such as TranSUN(Asinh()) or MSE()"
+        )
+
+
+def _free(name: str, taken: list[str]) -> str:
+    return _free(f"{name}_", taken) if name in taken else name
+
+
+def _names(estimator: Any) -> list[str]:
+    named = getattr(estimator, "feature_names_in_", None)
+    return [f"x{i}" for i in range(estimator.n_features_in_)] if named is None else list(named)

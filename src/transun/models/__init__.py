@@ -1,0 +1,20 @@
+"""What a model is: a network and a head, their text form, a folder they are saved in, and what it promises."""
+
+from typing import TYPE_CHECKING
+
+from transun.support.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from transun.models.checkpoint import Description, describe_model, grow, load_model, save_model
+    from transun.models.network import Model, Network
+    from transun.models.user_module import debias
+
+# Certificates are read without torch, so that importing this package must not import it.
+__getattr__, __dir__, __all__ = lazy_names(
+    __name__,
+    {
+        "transun.models.checkpoint": ("Description", "describe_model", "grow", "load_model", "save_model"),
+        "transun.models.network": ("Model", "Network"),
+        "transun.models.user_module": ("debias",),
+    },
+)

@@ -1,0 +1,39 @@
+"""The parts of a model as text and back: what may be named, and how text becomes a head or a backbone."""
+
+import math
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+from transun import backbones, corrections, heads, losses, schemes, transforms
+from transun.support.text_form import dumps, parse
+
+__all__ = ["dumps", "loads", "vocabulary"]
+
+
+def loads(text: str, plugins: Mapping[str, Callable[..., Any]] | None = None) -> Any:
+    """The object that a text describes; nothing in the text is executed.
+
+    Args:
+        text: as printed by `dumps`, or typed by a person.
+        plugins: further names that may be used, chosen by the caller and never by the text.
+
+    >>> dumps(loads("TranSUN(Power(0.5))"))
+    'GTS(PointHead(Power()))'
+    >>> loads("__import__('os').system('true')")
+    Traceback (most recent call last):
+    ValueError: not a transun object: ...
+
+    """
+    return parse(text, vocabulary() | dict(plugins or {}))
+
+
+@cache
+def vocabulary() -> dict[str, Any]:
+    """Every name that the text of a model may use.
+
+    >>> "LogSUN" in vocabulary()
+    True
+    """
+    rooms = (backbones, corrections, heads, losses, schemes, transforms)
+    return {name: getattr(room, name) for room in rooms for name in room.__all__} | {"inf": math.inf}

@@ -1,0 +1,153 @@
+"""A bias branch beside a module of the user's own, trained or not."""
+
+import copy
+from collections.abc import Callable
+from typing import Self
+
+import torch
+from torch import Tensor, nn
+
+from transun.backbones import Backbone, Inputs
+from transun.heads import GTS, PointHead, Raw
+from transun.losses import PointLoss
+from transun.models.network import Model, Network
+from transun.schemes import ReciprocalTarget, Scheme
+from transun.transforms import Identity, Transform
+
+__all__ = ["debias"]
+
+
+def _whole_batch(module: nn.Module, batch: Inputs) -> Inputs:
+    return batch
+
+
+def debias(
+    module: nn.Module,
+    loss: PointLoss,
+    *,
+    backbone: Backbone,
+    features: Callable[[nn.Module, Inputs], Inputs] = _whole_batch,
+    transform: Transform = Identity(),
+    scheme: Scheme = ReciprocalTarget(),
+    freeze: bool = True,
+    seed: int = 0,
+) -> Model:
+    """A model that predicts z / κ(u): u is what a user's own module says, z a new branch that learns its bias.
+
+    `fit`, `predict` and export treat it like any other model; its head is a `GTS`. The module is copied and yours
+    stays as it is. A module of yours has no text form, so keep the `state_dict`, or a pickle: to load it, build the
+    model by the same call first.
+
+    Args:
+        module: maps a batch to (B,) or (B, 1), trained or not.
+        loss: its per-sample loss (estimate, T(target)) -> (B,). A frozen module's is only reported.
+        backbone: what z is computed by, from what `features` returns. `Custom(nn.Identity, d)` makes z a linear
+            function of d features, which is cheap, and unbiased only where that can follow E[y|x]·κ(u).
+        features: called with the module and the batch, e.g. `Net.encode`, where the module has features worth reusing;
+            the batch itself otherwise. What it computes is run again, beside the module's own forward.
+        transform: T, if the module estimates T(y); Identity if it predicts y itself.
+        scheme: how z encodes the target; see `transun.schemes`.
+        freeze: True never changes the module: its weights are not trained, its dropout is off and its running
+            statistics stand still. False trains it by its own loss, as ever; the bias branch reaches it only
+            through `features`.
+        seed: of the branch's initial weights.
+
+    >>> trained = torch.nn.Linear(1, 1)  # says 2x + 1
+    >>> _ = trained.load_state_dict({"weight": torch.tensor([[2.0]]), "bias": torch.tensor([1.0])})
+    >>> model = debias(trained, squared, backbone=Constant())
+    >>> _ = model.prepare(torch.tensor([6.0, 6.0]))  # so far z = mean of y·κ at the constant u = 6, 6/7
+    >>> x = torch.tensor([[1.0], [2.0]])
+    >>> [round(v, 4) for v in model(x).tolist()]  # (2x + 2)·6/7
+    [3.4286, 5.1429]
+
+    """
+    _require_per_sample(loss)
+    wrap = _Frozen if freeze else _Host
+    # A model of the branch alone, to which the module is then added: the branch's weights do not depend on it.
+    model = Model(backbone, PointHead(), seed)
+    model.network = _Beside(wrap(copy.deepcopy(module), features), model.network)
+    model.head = GTS(PointHead(transform, loss), scheme)
+    model.backbone = _Hosted(module, backbone)
+    return model
+
+
+class _Hosted:
+    """The branch's backbone beside a module that only its owner can build: it cannot be written as text.
+
+    With the branch's backbone alone, a saved model would come back without the module.
+    """
+
+    def __init__(self, module: nn.Module, backbone: Backbone) -> None:
+        self._kind, self.backbone = type(module).__name__, backbone
+
+    @property
+    def module(self) -> nn.Module:
+        raise ValueError(f"debias cannot write your {self._kind} as text: keep the state_dict and the call of debias")
+
+    @property
+    def out_features(self) -> int:
+        return self.backbone.out_features
+
+    def stages(self) -> list[Callable[[], nn.Module]]:
+        return self.backbone.stages()
+
+
+class _Host(nn.Module):
+    """The user's module: a batch to its estimate (B, 1) and to what the bias branch is computed from."""
+
+    def __init__(self, module: nn.Module, features: Callable[[nn.Module, Inputs], Inputs]) -> None:
+        super().__init__()
+        self.module, self.features = module, features
+
+    def forward(self, batch: Inputs) -> tuple[Tensor, Inputs]:
+        estimate = self.module(batch)
+        _require_column(estimate, batch)
+        return estimate.reshape(-1, 1), self.features(self.module, batch)
+
+
+class _Frozen(_Host):
+    """A host that stays in evaluation mode and asks for no gradients."""
+
+    def __init__(self, module: nn.Module, features: Callable[[nn.Module, Inputs], Inputs]) -> None:
+        super().__init__(module, features)
+        self.requires_grad_(False)
+        self.eval()
+
+    def train(self, mode: bool = True) -> Self:
+        return super().train(False)
+
+
+class _Beside(Network):
+    """Raw outputs of a host and of a network beside it; only the network has output biases to start."""
+
+    def __init__(self, host: _Host, branch: Network) -> None:
+        nn.Module.__init__(self)  # the stacks are the branch's
+        self.host, self.branch = host, branch
+
+    def forward(self, batch: Inputs) -> Raw:
+        estimate, features = self.host(batch)
+        return (estimate, *self.branch(features))
+
+    def start_at(self, constants: Raw) -> None:
+        self.branch.start_at(constants[1:])
+
+
+def _require_per_sample(loss: PointLoss) -> None:
+    rows = 3
+    cost = loss(torch.full((rows,), 0.5), torch.ones(rows))
+    if cost.shape != (rows,):
+        raise ValueError(
+            f"debias needs a loss of one cost per row, (B,); for {rows} rows this one returned {tuple(cost.shape)}: "
+            "leave out its mean, as reduction='none' does"
+        )
+
+
+def _require_column(estimate: Tensor, batch: Inputs) -> None:
+    if torch.compiler.is_compiling():
+        return
+    column = batch if isinstance(batch, Tensor) else next(iter(batch.values()))
+    if estimate.shape not in ((len(column),), (len(column), 1)):
+        raise ValueError(
+            f"the module must return one estimate per row, (B,) or (B, 1); for {len(column)} rows it returned "
+            f"{tuple(estimate.shape)}"
+        )

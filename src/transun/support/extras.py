@@ -1,0 +1,32 @@
+"""Optional libraries, imported where they are used."""
+
+from importlib import import_module
+from types import ModuleType
+
+__all__ = ["need", "require"]
+
+# Which extra of transun brings a library; any other library is installed by its own name.
+EXTRAS = {"sklearn": "sklearn", "lightgbm": "lightgbm", "onnx": "onnx", "onnxruntime": "onnx", "onnxscript": "onnx"}
+
+
+def need(module: str) -> ModuleType:
+    """Import a module of an optional library, or say how to install it.
+
+    >>> need("a_library_nobody_has")
+    Traceback (most recent call last):
+    ModuleNotFoundError: this needs a_library_nobody_has: pip install a_library_nobody_has
+    """
+    library = module.split(".")[0]
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is not None and error.name.split(".")[0] != library:
+            raise  # the library is there, something inside it is missing
+        what = f"'transun[{EXTRAS[library]}]'" if library in EXTRAS else library
+        raise ModuleNotFoundError(f"this needs {library}: pip install {what}") from None
+
+
+def require(*modules: str) -> None:
+    """Raise the error of `need` for the first library that is missing: call it before long work begins."""
+    for module in modules:
+        need(module)

@@ -1,0 +1,126 @@
+"""Objects as text and back: `GTS(PointHead(Log1p(upper=10000.0)), shared=1)`.
+
+The one text form of every value that is built from constructor arguments: what a command line accepts, a checkpoint
+stores and a report prints. Text is parsed, never executed: only names that the caller allows may be called, with
+literal arguments. Which names those are is said by the caller; `transun.models.spec` allows the parts of a model.
+"""
+
+import ast
+import inspect
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+__all__ = ["arguments", "dumps", "parse"]
+
+# A description of a model is a line or a page; anything longer is an accident or an attack.
+_LONGEST = 100_000
+
+
+def dumps(value: Any) -> str:
+    """The text of an object; arguments that equal their default are left out.
+
+    >>> dumps(LogSUN(shared=1))
+    'GTS(PointHead(Log1p()), shared=1)'
+    """
+    if value is None or isinstance(value, (bool, int, str)):
+        return repr(value)
+    if isinstance(value, float):
+        if math.isnan(value):
+            raise ValueError("NaN has no text form")
+        return repr(value)  # inf prints as the name `inf`, which `loads` knows
+    if isinstance(value, (tuple, list)):
+        items = ", ".join(map(dumps, value))
+        return f"({items},)" if len(value) == 1 else f"({items})"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{dumps(key)}: {dumps(item)}" for key, item in value.items()) + "}"
+    if inspect.isfunction(value):
+        return value.__name__
+    return f"{type(value).__name__}({_arguments(value)})"
+
+
+def arguments(value: Any) -> dict[str, Any]:
+    """The constructor arguments of an object, each of which it keeps under the argument's own name.
+
+    >>> arguments(Adam(0.01))
+    {'rate': 0.01, 'weight_decay': 0.0}
+    """
+    return {name: getattr(value, name) for name in inspect.signature(type(value)).parameters}
+
+
+def parse(text: str, names: Mapping[str, Any]) -> Any:
+    """The object that a text describes.
+
+    Args:
+        text: as printed by `dumps`, or typed by a person.
+        names: the classes, functions and constants that the text may name.
+
+    >>> parse("[complex(1, imag=-2.0), None]", {"complex": complex})
+    ((1-2j), None)
+    >>> parse("__import__('os').system('true')", {})
+    Traceback (most recent call last):
+    ValueError: not a transun object: ...
+
+    """
+    if len(text) > _LONGEST:
+        raise ValueError(f"the text has {len(text)} characters; a description has at most {_LONGEST}")
+    try:
+        return _build(ast.parse(text.strip(), mode="eval").body, {"inf": math.inf} | dict(names))
+    except SyntaxError as error:
+        raise ValueError(f"cannot read {_short(text)!r}: {error.msg}") from None
+    except (RecursionError, MemoryError):
+        raise ValueError(f"cannot read {_short(text)!r}: it is nested too deeply") from None
+
+
+def _arguments(value: Any) -> str:
+    shown = []
+    positional = True
+    for name, parameter in inspect.signature(type(value)).parameters.items():
+        argument = getattr(value, name)
+        if parameter.default is not inspect.Parameter.empty and _same(argument, parameter.default):
+            positional = False  # what follows a gap must be named
+            continue
+        positional = positional and parameter.kind is not inspect.Parameter.KEYWORD_ONLY
+        shown.append(dumps(argument) if positional else f"{name}={dumps(argument)}")
+    return ", ".join(shown)
+
+
+def _same(argument: Any, default: Any) -> bool:
+    return type(argument) is type(default) and bool(argument == default)
+
+
+def _build(node: ast.expr, names: Mapping[str, Any]) -> Any:
+    match node:
+        case ast.Constant(value=None | bool() | int() | float() | str() as value):
+            return value
+        case ast.Name(id=name) if name in names:
+            return names[name]
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            number = _build(operand, names)
+            if isinstance(number, (int, float)):
+                return -number
+        case ast.Tuple(elts=items) | ast.List(elts=items):
+            return tuple(_build(item, names) for item in items)
+        case ast.Dict(keys=keys, values=values) if None not in keys:
+            return {_build(key, names): _build(value, names) for key, value in zip(keys, values, strict=True) if key}
+        case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords) if name in names:
+            positional = [_build(arg, names) for arg in args]
+            named = {keyword.arg: _build(keyword.value, names) for keyword in keywords if keyword.arg}
+            if len(named) == len(keywords):
+                return _call(name, names[name], positional, named)
+    raise ValueError(f"not a transun object: {_short(ast.unparse(node))!r}")
+
+
+def _call(name: str, build: Callable[..., Any], positional: list[Any], named: dict[str, Any]) -> Any:
+    try:
+        inspect.signature(build).bind(*positional, **named)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name}: {error}") from None
+    try:
+        return build(*positional, **named)
+    except (TypeError, AttributeError) as error:  # an argument of the wrong kind, such as Log1p(upper="x")
+        raise ValueError(f"{name}: {error}") from None
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 80 else text[:77] + "..."

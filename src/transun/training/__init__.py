@@ -1,0 +1,50 @@
+"""Training: `fit`, what it is told (optimisers, averaging, engines) and what it leaves behind (history, metrics)."""
+
+from transun.training.averaging import EMA, Averaging, Tail
+from transun.training.calibration import balance, calibrate
+from transun.training.engine import Compiled, Eager, Engine
+from transun.training.evaluation import Rows, Source, evaluate, measure, predict
+from transun.training.history import Check, History, Step
+from transun.training.loop import fit
+from transun.training.optimisers import (
+    SGD,
+    Adagrad,
+    AdagradDecay,
+    Adam,
+    AdamW,
+    Optimiser,
+    RowWise,
+    constant,
+    cosine,
+    linear,
+)
+
+__all__ = [
+    "EMA",
+    "SGD",
+    "Adagrad",
+    "AdagradDecay",
+    "Adam",
+    "AdamW",
+    "Averaging",
+    "Check",
+    "Compiled",
+    "Eager",
+    "Engine",
+    "History",
+    "Optimiser",
+    "RowWise",
+    "Rows",
+    "Source",
+    "Step",
+    "Tail",
+    "balance",
+    "calibrate",
+    "constant",
+    "cosine",
+    "evaluate",
+    "fit",
+    "linear",
+    "measure",
+    "predict",
+]

@@ -1,0 +1,119 @@
+"""Corrections of a trained model, learned from rows: `calibrate` by any correction, `balance` by one last factor."""
+
+import copy
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+
+from transun.corrections import Correction, TotalRatio, TotalShift
+from transun.data import Batch
+from transun.heads import Corrected
+from transun.models.network import Model
+from transun.training.evaluation import BATCH, Rows, Source
+
+__all__ = ["balance", "calibrate"]
+
+
+@torch.no_grad()
+def calibrate(model: Model, data: Source, correction: Correction, *, batch_size: int = BATCH) -> Model:
+    """A copy of a trained model whose predictions go through a correction learned from held-out rows.
+
+    The model itself stays as it is, so the two can be compared. A model that is corrected already gets a second
+    correction on top of the first.
+
+    Args:
+        model: trained; its weights are kept.
+        data: rows that the model was not trained on, a split of their own. On training rows the residuals are too
+            small; on test rows the test flatters the correction.
+        correction: what to learn; see `transun.corrections`.
+        batch_size: rows at a time.
+
+    >>> data = Dataset({"a": [0.0, 1.0]}, [1.0, 7.0])
+    >>> model = Model(Constant(), LogMSE()).prepare(data.targets())
+    >>> [round(v, 4) for v in predict(model, data).tolist()]  # √(2·8) - 1
+    [3.0, 3.0]
+    >>> [round(v, 4) for v in predict(calibrate(model, data, Smearing()), data).tolist()]
+    [4.0, 4.0]
+
+    """
+    if not model.prepared:
+        raise ValueError("calibrate corrects a trained model: fit it first")
+    corrected = copy.deepcopy(model).eval()
+    raws, targets, weights = [], [], []
+    for rows in data.batches(batch_size):
+        raws.append(corrected.raw(rows.x))
+        targets.append(rows.y)
+        weights.append(_weights(rows))
+    raw = tuple(torch.cat(outputs) for outputs in zip(*raws, strict=True))
+    corrected.head = Corrected(corrected.head, correction).calibrate(raw, torch.cat(targets), torch.cat(weights))
+    return corrected.train(model.training)
+
+
+def balance(model: Model, trained: Source, valid: Source | None = None) -> Model:
+    """A copy of a trained model times the factor that makes a total right: Σy / Σŷ over rows that are not for testing.
+
+    Early stopping keeps the weights of least squared error, wherever the total happens to be in that step. Adam adds a
+    bias of its own: it divides by the size of recent gradients, which is large just when a large target has come, so on
+    heavy tails totals come out low. One factor mends both and changes no order. A head for targets of both signs gets a
+    shift instead.
+
+    Training rows are many but flatter a model; validation rows are fair but few, and one huge amount among them makes
+    their total a matter of luck. So both count, every row by the inverse of the mean squared error of its kind.
+
+    Args:
+        model: trained; it stays as it is.
+        trained: the rows it was trained on.
+        valid: the rows that stopped it, if there are any.
+
+    >>> data = Dataset({"a": [0.0, 1.0]}, [1.0, 7.0])
+    >>> model = Model(Constant(), LogMSE()).prepare(data.targets())  # says √(2·8) - 1 = 3, the mean is 4
+    >>> [round(v, 4) for v in predict(balance(model, data), data).tolist()]
+    [4.0, 4.0]
+
+    """
+    correction = TotalRatio() if model.head.transform.lower >= 0.0 else TotalShift()
+    if valid is None:
+        return calibrate(model, trained, correction)
+    return calibrate(model, _Weighed((trained, valid), _precisions(model, (trained, valid))), correction)
+
+
+@torch.no_grad()
+def _precisions(model: Model, sources: Sequence[Source]) -> list[float]:
+    """The inverse of each source's mean squared error; 1 each where one has no error to tell rows apart by."""
+    errors = []
+    for source in sources:
+        squares = rows = 0.0
+        for batch in source.batches(BATCH):
+            weight = _weights(batch)
+            squares += float(((model(batch.x) - batch.y).double() ** 2 * weight).sum())
+            rows += float(weight.sum())
+        errors.append(squares / rows if rows else 0.0)
+    return [1.0 / error for error in errors] if all(0.0 < error < math.inf for error in errors) else [1.0] * len(errors)
+
+
+@dataclass(frozen=True)
+class _Weighed:
+    """Sources one after the other, each row's weight times that of its source."""
+
+    sources: tuple[Source, ...]
+    weights: Sequence[float]
+
+    def __len__(self) -> int:
+        return sum(map(len, self.sources))
+
+    def targets(self) -> Tensor:
+        return torch.cat([source.targets() for source in self.sources])
+
+    def batches(self, size: int, *, seed: int | None = None) -> Iterator[Rows]:
+        for source, weight in zip(self.sources, self.weights, strict=True):
+            for rows in source.batches(size, seed=seed):
+                yield Batch(cast(Any, rows.x), rows.y, _weights(rows) * weight)
+
+
+def _weights(rows: Rows) -> Tensor:
+    """The weights of a batch's rows, one each where there are none."""
+    return torch.ones_like(rows.y) if rows.weight is None else rows.weight

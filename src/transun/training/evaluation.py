@@ -1,0 +1,80 @@
+"""Predictions and metrics of a model over batches."""
+
+from collections.abc import Iterable, Iterator
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from transun.backbones import Inputs
+from transun.metrics import STANDARD, Meter, Metric
+from transun.models.network import Model
+
+__all__ = ["Rows", "Source", "evaluate", "measure", "predict"]
+
+# Large enough that Python is idle most of the time, small enough for any memory.
+BATCH = 16_384
+
+
+class Rows(Protocol):
+    """A batch: features, targets (B,), and weights (B,) or None."""
+
+    @property
+    def x(self) -> Inputs: ...
+    @property
+    def y(self) -> Tensor: ...
+    @property
+    def weight(self) -> Tensor | None: ...
+
+
+class Source(Protocol):
+    """Data that can be gone through in batches, in order or, with a seed, shuffled. `Dataset` is one."""
+
+    def __len__(self) -> int: ...
+    def targets(self) -> Tensor:
+        """All targets (n,), from which a head learns its constants."""
+
+    def batches(self, size: int, *, seed: int | None = None) -> Iterator[Rows]:
+        """The rows in batches of at most `size`."""
+
+
+@torch.no_grad()
+def predict(model: Model, data: Source, *, batch_size: int = BATCH) -> Tensor:
+    """Predictions (n,) for every row, in order.
+
+    >>> data = Dataset({"a": [0.0, 1.0]}, [1.0, 3.0])
+    >>> predict(Model(Constant(), MSE()).prepare(data.targets()), data).tolist()
+    [2.0, 2.0]
+    """
+    return torch.cat([pred for pred, _ in _predictions(model, data, batch_size)])
+
+
+@torch.no_grad()
+def measure(model: Model, data: Source, metrics: Iterable[Metric] = STANDARD, *, batch_size: int = BATCH) -> Meter:
+    """A meter filled with the model's predictions: merge those of several shards, then compute."""
+    meter = Meter(*metrics)
+    for pred, rows in _predictions(model, data, batch_size):
+        meter.update(pred, rows.y, rows.weight)
+    return meter
+
+
+def evaluate(
+    model: Model, data: Source, metrics: Iterable[Metric] = STANDARD, *, batch_size: int = BATCH
+) -> dict[str, float]:
+    """Metrics of the model on the data, by name.
+
+    >>> data = Dataset({"a": [0.0, 1.0]}, [1.0, 3.0])
+    >>> evaluate(Model(Constant(), MSE()).prepare(data.targets()), data, [PGR])
+    {'PGR': 1.0}
+    """
+    return measure(model, data, metrics, batch_size=batch_size).compute()
+
+
+def _predictions(model: Model, data: Source, batch_size: int) -> Iterator[tuple[Tensor, Rows]]:
+    training = model.training
+    model.eval()
+    try:
+        for rows in data.batches(batch_size):
+            yield model(rows.x), rows
+    finally:
+        model.train(training)

@@ -1,0 +1,95 @@
+import json
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from transun import __version__
+from transun.cli import app
+
+RUN = CliRunner()
+
+
+def python(*arguments):
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False)
+
+
+def invoke(*arguments):
+    result = RUN.invoke(app, [str(argument) for argument in arguments])
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def test_demo_shows_the_bias_and_its_removal(tmp_path):
+    result = invoke("demo", "--orders", 20_000, "--out", tmp_path)
+    assert "LogMSE under-predicts the total by" in result.output
+    assert "true E[y|x]" in result.output
+    found = json.loads((tmp_path / "demo.json").read_text())
+    assert found["LogMSE"]["metrics"]["PGR"] < 0.8
+    assert len(found["LogSUN"]["deciles"]) == 10
+    biased, debiased = ((tmp_path / file).read_text() for file in ("biased.html", "debiased.html"))
+    assert "Totals are" in biased
+    assert biased != debiased
+
+
+def test_demo_speaks_json(tmp_path):
+    result = invoke("demo", "--orders", 2000, "--json", "--out", tmp_path)
+    assert set(json.loads(result.stdout)) == {"LogMSE", "LogSUN"}
+
+
+@pytest.mark.parametrize("arguments", [["demo", "--orders", 10], ["demo", "--nonsense"], ["nothing"]])
+def test_mistakes_exit_with_two(arguments):
+    assert RUN.invoke(app, [str(argument) for argument in arguments]).exit_code == 2
+
+
+@pytest.mark.parametrize("command", [[], ["demo"]])
+def test_help_says_what_it_does(command):
+    result = RUN.invoke(app, [*command, "--help"])
+    assert result.exit_code == 0
+    assert len(result.output) > 200
+
+
+def test_version():
+    assert invoke("--version").output.strip() == __version__
+
+
+def test_errors_are_one_line_without_a_traceback(tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    result = python("-m", "transun", "demo", "--orders", "1000", "--out", str(blocked / "inner"))
+    assert result.returncode == 2
+    assert "Traceback" not in result.stderr
+    assert "error: " in result.stderr
+
+
+def test_help_does_not_import_torch():
+    script = """
+import sys
+from transun.cli import app
+try:
+    app(["--help"])
+except SystemExit:
+    pass
+assert "torch" not in sys.modules
+"""
+    result = python("-c", script)
+    assert result.returncode == 0, result.stderr
+
+
+def test_core_needs_torch_and_numpy_alone():
+    """The machine with the GPU has nothing else: heads, networks, simulated data and fit must run there."""
+    script = """
+import sys
+for name in ("rich", "typer", "scipy", "sklearn", "altair", "pandas", "polars", "pyarrow"):
+    sys.modules[name] = None
+from transun import Constant, EmbeddingMLP, LogSUN, Model, OrderLog, evaluate, fit
+log = OrderLog(orders=1000, users=20, items=10, history=3)
+data = log.dataset()
+model = Model(EmbeddingMLP(log.sizes, {"history": "item"}, ("log_price",)), LogSUN())
+fit(model, data)
+print(evaluate(model, data))
+"""
+    result = python("-c", script)
+    assert result.returncode == 0, result.stderr
+    assert "PGR" in result.stdout

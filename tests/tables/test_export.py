@@ -1,0 +1,129 @@
+"""A graph predicts as its model does, whatever the head, the kinds of columns and the number of rows."""
+
+import json
+import operator
+from collections import Counter
+
+import numpy as np
+import pytest
+import torch
+
+from transun import GTS, MSE, ZILN, BinnedSmearing, Features, LogMSE, LogSUN, Recipe, Scaled, calibrate, train
+from transun.tables.export import export_model, sample_rows
+from transun.tables.model import TableModel
+
+pytest.importorskip("pyarrow")
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    rows = 240
+    names = ["x|y", "x", "z|y|x|w", "w|z", "y|w", "x|z|w"]
+    return {
+        "user.id": rng.integers(0, 6, rows),
+        "genres": rng.choice(names, rows),
+        "price": rng.normal(size=rows),
+        "when": np.datetime64("2024-01-01T00:00:00", "us") + rng.integers(0, 10**12, rows).astype("timedelta64[us]"),
+        "gmv": rng.lognormal(1.0, 1.0, rows),
+    }
+
+
+def trained(data, head):
+    from transun import Bag, Datetime, Id, Split, Standardised
+
+    kinds = {"user.id": Id(), "genres": Bag(Split("|")), "price": Standardised(), "when": Datetime()}
+    return train(data, "gmv", head, features=Features(kinds), recipe=Recipe(epochs=2, batch_size=32), progress=False)
+
+
+def corrected(data):
+    model = trained(data, LogMSE())
+    return TableModel(model.features, calibrate(model.model, model.dataset(data), BinnedSmearing(4)), "gmv")
+
+
+HEADS = {
+    "LogSUN": lambda data: trained(data, LogSUN()),
+    "scaled": lambda data: trained(data, Scaled(MSE())),
+    "law": lambda data: trained(data, ZILN()),
+    "corrected": corrected,
+}
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_the_loaded_graph_predicts_real_rows(data, tmp_path, name):
+    model = HEADS[name](data)
+    found = export_model(model, tmp_path / "m.pt2")
+    graph = torch.export.load(found.path).module()
+    features = Features.from_json(found.features.read_text())
+    for rows in (slice(0, 1), slice(0, 240)):
+        part = {column: values[rows] for column, values in data.items()}
+        expected = model.predict(part)
+        torch.testing.assert_close(graph(features.encode(part)), expected, rtol=1e-5, atol=1e-6)
+    assert found.difference < 1e-5
+
+
+def test_the_document_says_what_goes_in(data, tmp_path):
+    model = HEADS["LogSUN"](data)
+    found = export_model(model, tmp_path / "deep" / "m.pt2")
+    said = json.loads(found.document.read_text())
+    x = model.features.encode(data)
+    assert {one["name"]: (one["dtype"], len(one["shape"])) for one in said["inputs"]} == {
+        name: (str(value.dtype).removeprefix("torch."), value.ndim) for name, value in x.items()
+    }
+    assert said["target"] == "gmv"
+
+
+def test_samples_cover_every_id(data):
+    model = HEADS["LogSUN"](data)
+    x = sample_rows(model, rows=500)
+    for name, size in model.features.ids.items():
+        assert set(x[name].tolist()) == set(range(size))
+    assert int(x["genres"].min()) == -1
+    assert int(x["genres"].max()) == model.features.bags["genres"] - 1
+
+
+def test_a_graph_that_disagrees_is_not_kept(data, tmp_path, monkeypatch):
+    from transun.tables import export as exporting
+
+    model = HEADS["LogSUN"](data)
+    wrong = lambda network, batch, path: (path.write_bytes(b"x"), lambda rows: 2.0 * network(rows))[1]  # noqa: E731
+    monkeypatch.setitem(exporting._FORMATS, ".pt2", wrong)
+    with pytest.raises(ValueError, match="differs from the model"):
+        export_model(model, tmp_path / "m.pt2")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_onnx_has_a_free_batch_and_named_inputs(data, tmp_path):
+    runtime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnxscript")
+    model = corrected(data)
+    found = export_model(model, tmp_path / "m.onnx")
+    session = runtime.InferenceSession(str(found.path))
+    x = model.features.encode(data)
+    assert {one.name for one in session.get_inputs()} == set(x)
+    for rows in (slice(3, 4), slice(0, 240)):
+        expected = model.predict({column: values[rows] for column, values in data.items()})
+        got = session.run(["prediction"], {name: value[rows].numpy() for name, value in x.items()})[0]
+        np.testing.assert_allclose(got, expected, rtol=1e-4)
+
+
+class Bare(GTS):
+    """The branch's output as it is, so that the last operation of the graph is the one that takes off a dimension."""
+
+    def forward(self, raw):
+        return raw[-1].squeeze(-1)
+
+
+@pytest.mark.parametrize("head", [LogSUN(shared=4), Bare(LogMSE(), shared=4)], ids=["LogSUN", "bare"])
+def test_a_branch_that_shares_all_adds_little_to_the_graph(data, tmp_path, head):
+    targets = {}
+    for name, one in {"with": head, "without": LogMSE()}.items():
+        found = export_model(trained(data, one), tmp_path / f"{name}.pt2")
+        program = torch.export.load(found.path)
+        called = [node.target for node in program.graph.nodes if node.op == "call_function"]
+        targets[name] = [target for target in called if target is not operator.getitem]
+        # Found at one step, at every call.
+        assert all(weight.isidentifier() for weight in program.state_dict)
+    # A factor more than without the branch: the rest takes the place of what a log target does.
+    assert len(targets["with"]) <= len(targets["without"]) + 1
+    assert torch.ops.aten.addmm.default not in Counter(targets["with"]) - Counter(targets["without"])

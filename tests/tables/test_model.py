@@ -1,0 +1,110 @@
+import pandas as pd
+import polars as pl
+import pytest
+import torch
+
+from transun.data import Features, Id, OrderLog, Standardised
+from transun.heads import Gamma, LogMSE
+from transun.metrics import NRMSE, PGR
+from transun.tables.model import Recipe, TableModel, train
+from transun.training.averaging import EMA
+from transun.training.optimisers import Adam, linear
+
+LOG = OrderLog(orders=3000, users=30, items=20, history=3)
+
+
+def frame(start=0, stop=3000):
+    x, y, _ = LOG.chunk(start, stop)
+    columns = {name: value.numpy() for name, value in x.items() if value.ndim == 1}
+    history = {f"past_{i}": x["history"][:, i].numpy() for i in range(3)}
+    return pd.DataFrame(columns | history | {"gmv": y.numpy()})
+
+
+TRAIN, TEST = frame(0, 2400), frame(2400, 3000)
+RECIPE = Recipe(Adam(0.01), epochs=3, batch_size=128)
+
+
+@pytest.mark.parametrize("convert", [lambda f: f, pl.from_pandas, lambda f: {c: f[c].to_numpy() for c in f}])
+def test_any_frame_gives_the_same_model(convert):
+    expected = train(TRAIN, "gmv", recipe=RECIPE).predict(TEST)
+    assert torch.equal(train(convert(TRAIN), "gmv", recipe=RECIPE).predict(convert(TEST)), expected)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_files_are_frames(tmp_path, suffix):
+    for name, part in (("train", TRAIN), ("test", TEST)):
+        path = tmp_path / f"{name}.{suffix}"
+        part.to_csv(path, index=False) if suffix == "csv" else part.to_parquet(path)
+    trained = train(tmp_path / f"train.{suffix}", "gmv", recipe=RECIPE)
+    expected = train(TRAIN, "gmv", recipe=RECIPE).predict(TEST)
+    torch.testing.assert_close(trained.predict(tmp_path / f"test.{suffix}"), expected)
+
+
+def test_learns_and_debiases():
+    """Judged by the true mean of the held-out orders, since 600 heavy tails make a noisy total."""
+    truth = LOG.truth(2400, 3000)
+    recipe = Recipe(Adam(0.01), epochs=3, batch_size=128, decay=linear, averaging=EMA(0.9))
+    biased = train(TRAIN, "gmv", LogMSE(), recipe=recipe).predict(TEST)
+    debiased = train(TRAIN, "gmv", recipe=recipe).predict(TEST)
+    assert PGR(biased, truth) < PGR(debiased, truth) - 0.15
+    assert NRMSE(debiased, truth) < NRMSE(biased, truth)
+    assert NRMSE(debiased, truth) < 0.7 * NRMSE(torch.full_like(truth, TRAIN["gmv"].mean()), truth)
+
+
+def test_unseen_ids_other_order_and_further_columns():
+    trained = train(TRAIN, "gmv", recipe=RECIPE)
+    other = TEST.assign(user=10_000 + TEST["user"], more="x")[["more", *reversed(TEST.columns)]]
+    assert trained.predict(other).isfinite().all()
+    shuffled = TEST[list(reversed(TEST.columns))].astype({"item": "int32"})
+    assert torch.equal(trained.predict(shuffled), trained.predict(TEST))
+
+
+def test_no_rows_no_predictions():
+    assert train(TRAIN, "gmv", recipe=Recipe()).predict(TEST[:0]).shape == (0,)
+
+
+def test_save_and_load(tmp_path):
+    trained = train(TRAIN, "gmv", Gamma(), recipe=RECIPE)
+    trained.save(tmp_path / "model")
+    again = TableModel.load(tmp_path / "model")
+    assert torch.equal(again.predict(TEST), trained.predict(TEST))
+    assert again.target == "gmv"
+
+
+def test_update_keeps_old_vectors_and_learns_new_ids():
+    trained = train(TRAIN, "gmv", recipe=RECIPE)
+    tomorrow = TEST.assign(item=TEST["item"] + 1000)
+    unmoved = trained.update(tomorrow, Recipe(Adam(1e-12)))
+    torch.testing.assert_close(unmoved.predict(TEST), trained.predict(TEST), rtol=1e-4, atol=1e-3)
+    assert unmoved.features.ids["item"] > trained.features.ids["item"]
+    learned = trained.update(tomorrow, RECIPE)
+    assert learned.evaluate(tomorrow, [NRMSE])["NRMSE"] < unmoved.evaluate(tomorrow, [NRMSE])["NRMSE"]
+
+
+def test_weights_and_validation():
+    weighted = train(TRAIN.assign(w=1.0), "gmv", weight="w", recipe=Recipe(epochs=3, valid_share=0.2, patience=1))
+    assert weighted.history.checks
+    assert "w" not in weighted.features.columns
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"target": "gvm"}, "gmv"),
+        ({"target": "gmv", "exclude": ("item",), "features": Features({"item": Id()})}, "exclude is for guessed"),
+        (
+            {"target": "gmv", "features": Features({"gmv": Standardised()})},
+            "among the features",
+        ),
+    ],
+)
+def test_mistakes(arguments, message):
+    with pytest.raises((ValueError, KeyError), match=message):
+        train(TRAIN, **arguments)
+
+
+def test_bad_recipes():
+    with pytest.raises(ValueError, match="valid_share < 1"):
+        Recipe(valid_share=1.0)
+    with pytest.raises(ValueError, match="set valid_share"):
+        Recipe(patience=2)

@@ -1,0 +1,88 @@
+"""The plan: heads by the shape of the target, and names that are nearly right."""
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+from transun import MSE
+from transun.heads import GTS, Head
+from transun.tables import plan as planning
+from transun.tables.model import Recipe, train
+from transun.tables.plan import debias_plan, make_plan, parse_head, recommend, summarise_target
+
+pytest.importorskip("pyarrow")
+
+
+def test_the_summary_is_scipy_s():
+    y = np.random.default_rng(0).lognormal(0.0, 1.0, 5001)
+    y[:100] = 0.0
+    found = summarise_target(torch.from_numpy(y))
+    assert found.mean == pytest.approx(y.mean())
+    assert found.median == pytest.approx(np.median(y))
+    assert found.skewness == pytest.approx(stats.skew(y))
+    assert found.typical == pytest.approx(np.median(y[y > 0]), rel=0.01)
+    assert found.zeros == pytest.approx(100 / 5001)
+    assert (found.negative, found.rows, found.largest) == (0.0, 5001, y.max())
+
+
+@pytest.mark.parametrize(
+    ("draw", "head"),
+    [
+        (lambda rng: rng.lognormal(3.0, 1.0, 4000), "AutoSUN()"),
+        (lambda rng: 0.001 * rng.lognormal(0.0, 1.0, 4000), "AutoSUN()"),
+        (lambda rng: np.where(rng.random(4000) < 0.6, 0.0, rng.exponential(30.0, 4000)), "AutoSUN()"),
+        (lambda rng: rng.normal(0.0, 1.0, 4000), "Scaled(TranSUN(Asinh()))"),
+        (lambda rng: rng.normal(100.0, 5.0, 4000), "Scaled(MSE())"),
+        (lambda rng: np.full(4000, 7.0), "Scaled(MSE())"),
+        (lambda rng: np.zeros(4000), "Scaled(MSE())"),
+    ],
+)
+def test_recommendations_suit_the_target(draw, head):
+    y = torch.from_numpy(draw(np.random.default_rng(0)))
+    found, why = recommend(summarise_target(y))
+    assert found == head
+    assert len(why) > 40
+    assert isinstance(parse_head(found).prepare(y), Head)  # and can be trained on it
+
+
+@pytest.mark.parametrize("name", planning._methods())
+def test_every_head_that_is_proposed_can_be_built(name):
+    assert isinstance(parse_head(f"{name}()"), Head)
+
+
+def test_own_choice_is_kept():
+    plan = make_plan({"item": [1, 2, 1, 2], "gmv": [1.0, 2.0, 3.0, 900.0]}, "gmv", head="Gamma()")
+    assert (plan.head, plan.why) == ("Gamma()", "chosen by you")
+
+
+def test_the_lines_of_the_plan_are_those_of_the_summary():
+    table = {"item": ["a", "b"] * 60, "price": np.arange(120.0) / 7, "flat": [1.0] * 120, "gmv": [1.0, 9.0] * 60}
+    plan = make_plan(table, "gmv")
+    lines = plan.features.summary().splitlines()[1:]
+    assert [row[0] for row in plan.rows()] == [line.split()[0] for line in lines]
+    assert [row[4] for row in plan.rows()] == [line.split("  ")[-1].strip() for line in lines]
+    assert plan.rows()[-1][:2] == ("flat", "left out")
+
+
+@pytest.mark.parametrize(("level", "eps"), [(10.0, 1.0), (0.004, 0.004)])
+def test_a_branch_around_a_trained_model(level, eps):
+    rng = np.random.default_rng(0)
+    table = {"item": rng.integers(0, 3, 200), "gmv": level * rng.lognormal(0.0, 0.1, 200)}
+    base = train(table, "gmv", MSE(), recipe=Recipe(epochs=1), progress=False)
+    plan, untrained = debias_plan(base, table, seed=0)
+    head = untrained.model.head
+    assert isinstance(head, GTS)
+    assert head.scheme.eps == pytest.approx(eps, rel=0.5)
+    assert "GTS" in plan.head
+    # Its first branch fits the trained one, as `fit(base=...)` needs it.
+    untrained.model.prepare(base.dataset(table).targets(), base.model)
+    x = base.features.encode(table)
+    torch.testing.assert_close(head.undebiased(untrained.model.raw(x)), base.predict(table))
+
+
+def test_a_second_branch_is_refused():
+    table = {"item": [1, 2, 1, 2], "gmv": [1.0, 2.0, 3.0, 9.0]}
+    base = train(table, "gmv", recipe=Recipe(epochs=1), progress=False)
+    with pytest.raises(ValueError, match="bias branch already"):
+        debias_plan(base, table, 0)
