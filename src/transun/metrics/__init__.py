@@ -1,5 +1,8 @@
 """Metrics: bias, error, ranking and spread, each a `Metric`, accumulated and merged by a `Meter`."""
 
+import inspect
+from difflib import get_close_matches
+
 from transun.metrics.bias import (
     FLOORED,
     MRE,
@@ -32,6 +35,7 @@ from transun.metrics.spread import (
     skewness,
     variance,
 )
+from transun.support.text_form import parse
 
 __all__ = [
     "FLOORED",
@@ -72,6 +76,7 @@ __all__ = [
     "bin_by_prediction",
     "bin_by_target",
     "bootstrap",
+    "metric_named",
     "outlier_share",
     "relative_variance",
     "skewness",
@@ -79,5 +84,36 @@ __all__ = [
     "variance",
 ]
 
-# What an evaluation reports unless told otherwise: bias of the total and of the average row, error, ranking.
+# The one list of what every evaluation and report shows: bias of the total and of the average row, error, ranking.
 STANDARD: tuple[Metric, ...] = (TRE, STRE, MRE, FLOORED, PGR, NRMSE, NMAE, XAUC)
+
+
+def metric_named(name: str) -> Metric:
+    """The exported metric that has this name, in any case of letters; arguments are part of a name.
+
+    Every metric of `__all__` is found, so a metric that is added and exported needs no second registration. Text is
+    parsed and never executed.
+
+    >>> metric_named("nrmse") == NRMSE, metric_named("TopXAUC(share=0.1)").share
+    (True, 0.1)
+    >>> metric_named("NRSME")
+    Traceback (most recent call last):
+        ...
+    ValueError: there is no metric 'NRSME': did you mean 'NRMSE' or 'SMRE'? Metrics are FLOORED, MRE, ...
+    """
+    label, bracket, arguments = name.strip().partition("(")
+    exported = {cls.label: cls for value in __all__ if (cls := _metric_type(globals()[value]))}
+    by_upper = {known.upper(): known for known in exported}
+    if label.upper() not in by_upper:
+        near = " or ".join(repr(by_upper[upper]) for upper in get_close_matches(label.upper(), by_upper, n=2))
+        hint = f"did you mean {near}? " if near else ""
+        raise ValueError(f"there is no metric {label!r}: {hint}Metrics are {', '.join(sorted(exported))}")
+    known = by_upper[label.upper()]
+    metric: Metric = parse(f"{known}({arguments}" if bracket else f"{known}()", exported)
+    return metric
+
+
+def _metric_type(exported: object) -> type[Metric] | None:
+    """The concrete class of an exported metric, which is exported as the class itself or as an object of it."""
+    cls = exported if inspect.isclass(exported) else type(exported)
+    return cls if issubclass(cls, Metric) and not inspect.isabstract(cls) else None

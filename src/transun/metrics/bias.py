@@ -45,6 +45,11 @@ class SignedTotalRelativeError(AdditiveMetric):
 
     label: ClassVar[str] = "STRE"
     better: ClassVar[Better] = "zero"
+    description: ClassVar[str] = "signed total relative error"
+    meaning: ClassVar[str] = (
+        "The gap of the totals over the predicted total, with its sign. 0 is right; "
+        "a minus means too little was predicted."
+    )
 
     def statistics(self, pred: Tensor, y: Tensor, weight: Tensor) -> Tensor:
         """Return w(ŷ − y) and wŷ."""
@@ -67,6 +72,8 @@ class TotalRelativeError(SignedTotalRelativeError):
 
     label: ClassVar[str] = "TRE"
     better: ClassVar[Better] = "lower"
+    description: ClassVar[str] = "total relative error"
+    meaning: ClassVar[str] = "The gap of the totals over the predicted total, without its sign. 0 is right."
 
     def value(self, sums: Tensor) -> Tensor:
         """Return the absolute ratio of the sums."""
@@ -91,6 +98,10 @@ class SignedMeanRelativeError(AdditiveMetric):
 
     label: ClassVar[str] = "SMRE"
     better: ClassVar[Better] = "zero"
+    description: ClassVar[str] = "signed mean relative error"
+    meaning: ClassVar[str] = (
+        "The relative error of the average row, with its sign. 0 is right; a minus means too little was predicted."
+    )
 
     def __post_init__(self) -> None:
         if not self.floor > 0:
@@ -116,6 +127,10 @@ class MeanRelativeError(SignedMeanRelativeError):
 
     label: ClassVar[str] = "MRE"
     better: ClassVar[Better] = "lower"
+    description: ClassVar[str] = "mean relative error"
+    meaning: ClassVar[str] = (
+        "The relative error of the average row, so small amounts count as much as large ones. 0 is right."
+    )
 
     def value(self, sums: Tensor) -> Tensor:
         """Return the absolute weighted mean."""
@@ -150,6 +165,10 @@ class FlooredShare(_Share):
     floor: float = 1e-6
 
     label: ClassVar[str] = "FLOORED"
+    description: ClassVar[str] = "predictions at 0"
+    meaning: ClassVar[str] = (
+        "The share of rows that are predicted to be 0, where no relative error exists. Above 0, read MRE with care."
+    )
 
     def counts(self, pred: Tensor) -> Tensor:
         """Return where the prediction is floored."""
@@ -165,6 +184,10 @@ class NegativeShare(_Share):
     """
 
     label: ClassVar[str] = "NEGATIVE"
+    description: ClassVar[str] = "predictions below 0"
+    meaning: ClassVar[str] = (
+        "The share of rows that are predicted to be below 0, where a relative error changes its sign."
+    )
 
     def counts(self, pred: Tensor) -> Tensor:
         """Return where the prediction is negative."""
@@ -181,6 +204,10 @@ class PredictionRatio(AdditiveMetric):
 
     label: ClassVar[str] = "PGR"
     better: ClassVar[Better] = "one"
+    description: ClassVar[str] = "predicted / actual total"
+    meaning: ClassVar[str] = (
+        "Predicted / actual total. 1 is right, 0.7 means that the predictions add up to 70 % of what happened."
+    )
 
     def statistics(self, pred: Tensor, y: Tensor, weight: Tensor) -> Tensor:
         """Return wŷ and wy."""

@@ -35,6 +35,11 @@ class RootMeanSquaredError(_Squared):
     """
 
     label: ClassVar[str] = "RMSE"
+    description: ClassVar[str] = "error in the target's unit, root mean square"
+    meaning: ClassVar[str] = (
+        "How far a single prediction is off, in the target's unit, by squares, which large rows decide. "
+        "Lower is better; 0 is never reached."
+    )
 
     def value(self, sums: Tensor) -> Tensor:
         """Return the root of the mean."""
@@ -52,6 +57,11 @@ class NormalisedRootMeanSquaredError(_Squared):
     """
 
     label: ClassVar[str] = "NRMSE"
+    description: ClassVar[str] = "error, root mean square"
+    meaning: ClassVar[str] = (
+        "How far a single prediction is off, over the mean actual value, by squares, which large rows decide. "
+        "Lower is better; 0 is never reached."
+    )
 
     def value(self, sums: Tensor) -> Tensor:
         """Return the root of the mean over the mean target."""
@@ -87,6 +97,11 @@ class NormalisedMeanAbsoluteError(AdditiveMetric):
 
     label: ClassVar[str] = "NMAE"
     better: ClassVar[Better] = "lower"
+    description: ClassVar[str] = "error, mean absolute"
+    meaning: ClassVar[str] = (
+        "How far a single prediction is off, over the mean actual value, by absolute values. "
+        "Lower is better; 0 is never reached."
+    )
 
     def statistics(self, pred: Tensor, y: Tensor, weight: Tensor) -> Tensor:
         """Return w|ŷ − y| and wy."""

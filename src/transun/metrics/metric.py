@@ -43,12 +43,24 @@ S = TypeVar("S", bound=Summary)
 class Metric(ABC):
     """A number that describes predictions against targets: `metric(pred, y, weight) -> float`.
 
-    `weight` counts repetitions: a row of weight 2 is the same as the row given twice. `better` says where a
-    good model's value lies. Subclasses are frozen dataclasses; their fields are the definition's constants.
+    `weight` counts repetitions: a row of weight 2 is the same as the row given twice. Subclasses are frozen
+    dataclasses; their fields are the definition's constants. Everything that a report shows of a metric stands here,
+    so that a new metric appears in every report without another edit.
+
+    Attributes:
+        label: what the name begins with.
+        better: where a good model's value lies.
+        description: what the metric measures, in a few words for the heading of a row.
+        meaning: one or two sentences for a glossary.
+        digits: decimals that are worth showing.
+
     """
 
     label: ClassVar[str]
     better: ClassVar[Better]
+    description: ClassVar[str] = ""
+    meaning: ClassVar[str] = ""
+    digits: ClassVar[int] = 3
 
     @property
     def name(self) -> str:
@@ -59,6 +71,27 @@ class Metric(ABC):
             if (value := getattr(self, field.name)) != field.default
         ]
         return self.label + (f"({', '.join(chosen)})" if chosen else "")
+
+    @property
+    def title(self) -> str:
+        """What a person reads: the description with the name, or the name alone where there is no description.
+
+        >>> PGR.title
+        'predicted / actual total (PGR)'
+        """
+        return f"{self.description} ({self.name})" if self.description else self.name
+
+    def format(self, value: float) -> str:
+        """The value as text, with the metric's number of decimals.
+
+        >>> PGR.format(0.5), XAUC.format(0.75), PGR.format(math.nan), PGR.format(math.inf)
+        ('0.500', '0.7500', '–', '∞')
+        """
+        if math.isnan(value):
+            return "–"
+        if math.isinf(value):
+            return "∞" if value > 0 else "-∞"
+        return f"{value:.{self.digits}f}"
 
     def badness(self, value: float) -> float:
         """How far a value of this metric is from good: of two models the one with less is better.

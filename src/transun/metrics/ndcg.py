@@ -33,6 +33,11 @@ class TopNDCG(SampleMetric):
 
     label: ClassVar[str] = "TopNDCG"
     better: ClassVar[Better] = "higher"
+    digits: ClassVar[int] = 4
+    description: ClassVar[str] = "largest targets first, in the top ranks"
+    meaning: ClassVar[str] = (
+        "How much of the actual value the first ranks collect, over the most they could. 1 is perfect."
+    )
 
     def __post_init__(self) -> None:
         if not 0 < self.share <= 1:
@@ -81,6 +86,10 @@ class _AllNDCG(TopNDCG):
     share: float = 1.0
 
     label: ClassVar[str] = "NDCG"
+    description: ClassVar[str] = "largest targets first"
+    meaning: ClassVar[str] = (
+        "How early the large actual values come if rows are ranked by their prediction. 1 is perfect."
+    )
 
 
 NDCG = _AllNDCG()

@@ -30,6 +30,7 @@ class PairMetric(SampleMetric):
     """
 
     better: ClassVar[Better] = "higher"
+    digits: ClassVar[int] = 4
 
     @abstractmethod
     def score(self, pairs: Pairs) -> Quantity:
@@ -76,6 +77,10 @@ class TieAware(PairMetric):
     """
 
     label: ClassVar[str] = "XAUC"
+    description: ClassVar[str] = "ranking"
+    meaning: ClassVar[str] = (
+        "The share of pairs of rows that the predictions order as the actual values do. 0.5 is chance, 1 perfect."
+    )
 
     def score(self, pairs: Pairs) -> Quantity:
         """Return concordant pairs, and half of those with tied predictions."""
@@ -98,6 +103,8 @@ class EqualTargetsRight(TieAware):
     """
 
     label: ClassVar[str] = "XAUC_TPM"
+    description: ClassVar[str] = "ranking, equal targets counted as right"
+    meaning: ClassVar[str] = "XAUC over all pairs; a pair of equal actual values counts as ordered right."
 
     def score(self, pairs: Pairs) -> Quantity:
         """Return what scores in XAUC, and all pairs that cannot be compared."""
@@ -119,6 +126,8 @@ class EqualTargetsWrong(TieAware):
     """
 
     label: ClassVar[str] = "XAUC_EGMN"
+    description: ClassVar[str] = "ranking, equal targets counted as wrong"
+    meaning: ClassVar[str] = "XAUC over all pairs; a pair of equal actual values counts as ordered wrong."
 
     def count(self, pairs: Pairs) -> Quantity:
         """Return all pairs."""
@@ -145,7 +154,9 @@ class SampledXAUC(SampleMetric):
     seed: int = 0
 
     label: ClassVar[str] = "SampledXAUC"
+    description: ClassVar[str] = "ranking, estimated from random pairs"
     better: ClassVar[Better] = "higher"
+    digits: ClassVar[int] = 4
 
     def evaluate(self, rows: Rows) -> float:
         """Return the mean score of the comparable pairs drawn."""
@@ -176,6 +187,11 @@ class TopXAUC(SampleMetric):
 
     label: ClassVar[str] = "TopXAUC"
     better: ClassVar[Better] = "higher"
+    digits: ClassVar[int] = 4
+    description: ClassVar[str] = "ranking of the largest targets"
+    meaning: ClassVar[str] = (
+        "XAUC among the rows with the largest actual values: whether the large ones are told apart."
+    )
 
     def __post_init__(self) -> None:
         if not 0 < self.share <= 1:

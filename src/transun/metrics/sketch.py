@@ -17,7 +17,7 @@ from transun.metrics.grid import Grid
 from transun.metrics.inversions import Flags, Integers
 from transun.metrics.metric import Better, Interval, Metric, Sample
 from transun.metrics.pairs import count_pairs
-from transun.metrics.ranking import XAUC
+from transun.metrics.ranking import XAUC, TieAware
 from transun.metrics.rows import Rows
 
 __all__ = ["PairSketch", "XAUCSketch"]
@@ -195,6 +195,9 @@ class XAUCSketch(Metric):
 
     label: ClassVar[str] = "XAUCSketch"
     better: ClassVar[Better] = "higher"
+    digits: ClassVar[int] = 4
+    description: ClassVar[str] = "ranking, estimated"
+    meaning: ClassVar[str] = TieAware.meaning
 
     def __post_init__(self) -> None:
         if self.size < 1 << 18 or not 0 < self.failure < 1:
