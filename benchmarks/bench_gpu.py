@@ -39,6 +39,7 @@ from transun import (
     evaluate,
     fit,
 )
+from transun.training.recipe import plain_recipe
 
 # The paper's log: orders of a month, users and items that occur in it.
 ORDERS, USERS, ITEMS = 132_657_136, 67_729_869, 14_538_759
@@ -88,7 +89,7 @@ def peak(device: str) -> float:
 
 def train(model: Model, log: OrderLog, device: str, batch: int, steps: int | None) -> None:
     stop = len(log) if steps is None else min(len(log), steps * batch)
-    fit(model, OrderStream(log, device, stop=stop), optimiser=OPTIMISER, batch_size=batch, engine=FAST)
+    fit(model, OrderStream(log, device, stop=stop), plain_recipe(optimiser=OPTIMISER, batch_size=batch, engine=FAST))
 
 
 def making(length: int, scale: "Scale") -> Rows:
@@ -134,7 +135,7 @@ class Paced(OrderStream):
 def pace(model: Model, log: OrderLog, device: str, batch: int, steps: int) -> float:
     """Seconds of this many steps of `fit`, after some that are not timed."""
     rows = Paced(log, device, stop=(_WARM + steps) * batch)
-    fit(model, rows, optimiser=OPTIMISER, batch_size=batch, engine=FAST)
+    fit(model, rows, plain_recipe(optimiser=OPTIMISER, batch_size=batch, engine=FAST))
     wait(device)
     return time.perf_counter() - rows.began
 
@@ -173,7 +174,7 @@ def accuracy(scale: "Scale") -> Rows:
         for name, (engine, head) in ways.items():
             model = built(log, HEADS[head], scale.device, seed, hidden=(256, 128, 64))
             plan = {"optimiser": OPTIMISER, "batch_size": batch, "engine": engine, "seed": seed}
-            spent = timed(lambda model=model, plan=plan: fit(model, rows, **plan), scale.device)
+            spent = timed(lambda model=model, plan=plan: fit(model, rows, plain_recipe(**plan)), scale.device)
             found[name].append((spent, evaluate(model, held, [TRE, NRMSE])))
     y = torch.cat([part.y for part in held.batches(batch)]).double().cpu()
     best = float((log.truth(cut).double() - y).square().mean().sqrt() / y.mean())
@@ -220,7 +221,9 @@ def parquet(scale: "Scale") -> Rows:
         model = built(small, LogSUN(shared=1), device)
         train(model, small, device, batch, _WARM)
         reading = timed(lambda: sum(len(rows.y) for rows in stream.batches(batch, seed=0)), device)
-        fitting = timed(lambda: fit(model, stream, optimiser=OPTIMISER, batch_size=batch, engine=FAST), device)
+        fitting = timed(
+            lambda: fit(model, stream, plain_recipe(optimiser=OPTIMISER, batch_size=batch, engine=FAST)), device
+        )
         made = timed(lambda: train(model, small, device, batch, None), device)
     bound = "bound by the reader" if fitting > 1.5 * made else "bound by the GPU"
     what = f"{count} orders, history 20"

@@ -41,12 +41,13 @@ def network(items: int = 1000):
 
 
 def fitting(rows: int, batch: int = 4096, items: int = 1000, head=None, optimiser=None) -> Call:
-    from transun import Adam, LogSUN, Model, fit
+    from transun import Adam, LogSUN, Model, fit, plain_recipe
 
     data = columns(rows, items)
     model = Model(network(items), head if head is not None else LogSUN(shared=1))
-    fit(model, columns(4 * min(batch, rows), items), batch_size=batch, optimiser=optimiser or Adam())  # allocates
-    return lambda: fit(model, data, batch_size=batch, optimiser=optimiser or Adam())
+    recipe = plain_recipe(batch_size=batch, optimiser=optimiser or Adam())
+    fit(model, columns(4 * min(batch, rows), items), recipe)  # allocates
+    return lambda: fit(model, data, recipe)
 
 
 def fit_rows(n: int) -> Call:
@@ -83,11 +84,11 @@ def reproduce_rows(n: int) -> Call:
     from transun import LogSUN
     from transun_paper.lab.encoded_dataset import Frozen
     from transun_paper.lab.execute import execute
-    from transun_paper.lab.run import MLP, Run, Training
+    from transun_paper.lab.run import MLP, Run, lab_recipe
 
     parts = columns(n), columns(n // 4), columns(n // 4)
     data = Frozen("growth", *parts, {"item": 1000}, {}, ("price",), "each row by itself")
-    training = Training(batch_size=4096)
+    training = lab_recipe(batch_size=4096)
     return lambda: execute([Run("growth", LogSUN(), training, MLP(8, (32,)), seed=seed) for seed in (0, 1)], data)
 
 

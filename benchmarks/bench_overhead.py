@@ -24,7 +24,7 @@ from torch import Tensor
 from transun import Adam, EmbeddingMLP, LogMSE, LogSUN, Model, RowWise
 from transun.data import Batch, Dataset
 from transun.training.engine import Compiled, Eager, Engine
-from transun.training.loop import Descent
+from transun.training.loop import TrainStep
 from transun.training.optimisers import Optimiser
 
 BATCH, STEPS, SKIPPED = 512, 300, 20
@@ -54,10 +54,10 @@ def sessions(users: int, rows: int, seed: int = 0) -> tuple[EmbeddingMLP, Datase
     return EmbeddingMLP(sizes, {"item": ITEMS}, dim=DIM, hidden=HIDDEN), Dataset(x, y)
 
 
-def descent(model: Model, data: Dataset, optimiser: Optimiser, engine: Engine) -> Descent:
+def train_step(model: Model, data: Dataset, optimiser: Optimiser, engine: Engine) -> TrainStep:
     """The step of `fit` for this model."""
     model.prepare(data.targets().double()).train()
-    return Descent(optimiser.stepper(model, engine), None, engine.terms(model, BATCH), None)
+    return TrainStep(optimiser.on(model, engine), None, engine.loss_function(model, BATCH), None)
 
 
 def batches(data: Dataset) -> Iterator[Batch]:
@@ -72,7 +72,7 @@ def compare(case: str, optimiser: Optimiser, threads: int, engine: Engine = Eage
     clock = time.process_time if threads == 1 else time.perf_counter
     backbone, data = sessions(USERS[case], BATCH * 20)
     models = {0: Model(backbone, LogMSE())} | {shared: Model(backbone, LogSUN(shared=shared)) for shared in SHARED}
-    sides = {shared: descent(model, data, optimiser, engine) for shared, model in models.items()}
+    sides = {shared: train_step(model, data, optimiser, engine) for shared, model in models.items()}
     times: dict[int, list[float]] = {shared: [] for shared in sides}
     order = list(sides)
     for rows in islice(batches(data), SKIPPED + STEPS):

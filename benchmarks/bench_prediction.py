@@ -26,6 +26,7 @@ from transun.data.kinds import Bag, Id, Kind, Numbered
 from transun.heads import Head
 from transun.tables.export import export_model
 from transun.tables.model import TableModel, embedding_mlp
+from transun.training.recipe import plain_recipe
 
 CALLS = {1: 4000, 64: 3000, 4096: 400}
 TRAINED = 10_240
@@ -52,7 +53,7 @@ def graphs(folder: Path, formats: dict[str, str]) -> tuple[dict[tuple[str, int],
     backbone, loaded = embedding_mlp(features, dim=DIM, hidden=HIDDEN), {}
     for side, head in HEADS.items():
         model = Model(backbone, head)
-        fit(model, data.take(torch.arange(TRAINED)))
+        fit(model, data.take(torch.arange(TRAINED)), plain_recipe())
         for runtime, suffix in formats.items():
             found = export_model(TableModel(features, model, "y"), folder / f"{side}{suffix}")
             print(f"{runtime}, {side}: differs from the model by {found.difference:.1e}", flush=True)

@@ -25,6 +25,7 @@ from record import Cell, machine, peak, write
 from transun import Adam, EmbeddingMLP, LogSUN, Model, OrderLog, ParquetStream, fit
 from transun.data.features import Features
 from transun.data.kinds import Bag, Id, Kind, Standardised
+from transun.training.recipe import plain_recipe
 
 BATCH = 512
 TURNS = 3
@@ -49,11 +50,11 @@ def speed(folder: Path) -> list[list[Cell]]:
     stream = ParquetStream(folder, features, "y")
     some = features.to_dataset(pq.read_table(folder).slice(0, TRAINED), "y")
     model = Model(EmbeddingMLP(features.ids, features.bags, features.numeric), LogSUN())
-    fit(model, some, batch_size=BATCH, optimiser=Adam())  # the first steps also allocate
+    fit(model, some, plain_recipe(batch_size=BATCH, optimiser=Adam()))  # the first steps also allocate
     turns = [
         (
             best(lambda seed=seed: sum(len(batch.y) for batch in stream.batches(BATCH, seed=seed))),
-            best(lambda seed=seed: fit(model, some, batch_size=BATCH, seed=seed, optimiser=Adam()).rows),
+            best(lambda seed=seed: fit(model, some, plain_recipe(batch_size=BATCH, seed=seed, optimiser=Adam())).rows),
         )
         for seed in range(TURNS)
     ]

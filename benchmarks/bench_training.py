@@ -34,6 +34,7 @@ from transun.data import Dataset
 from transun.heads import Head
 from transun.training.engine import Compiled, Eager, Engine
 from transun.training.optimisers import Optimiser
+from transun.training.recipe import plain_recipe
 
 LOG = OrderLog(orders=61_440, users=100_000, items=23_000, history=10)
 TRAINED, WARM, BATCH, TURNS = 40_960, 2_560, 512, 3
@@ -148,7 +149,7 @@ def ours(data: Dataset, seed: int, optimiser: Optimiser, head: Head, engine: Eng
     model = Model(backbone, head, seed)
 
     def epoch(rows: Dataset) -> None:
-        fit(model, rows, optimiser=optimiser, batch_size=BATCH, engine=engine, seed=seed)
+        fit(model, rows, plain_recipe(optimiser=optimiser, batch_size=BATCH, engine=engine, seed=seed))
 
     return timed(epoch, data), lambda x: model.head.undebiased(model.raw(x)).log1p()
 

@@ -21,6 +21,8 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from transun.training.recipe import plain_recipe
+
 STORED = Path(__file__).parent / "results" / "guard.json"
 RENEW = "python benchmarks/guard.py --write"
 # By kind of count, how much more than stored is a regression. Calls depend on the versions of libraries, so leave room.
@@ -113,7 +115,7 @@ def _steps(head: Any) -> Callable[[], object]:
 
     data = _data()
     model = Model(EmbeddingMLP({"item": 500}, bags={"history": "item"}, numeric=("price",)), head)
-    return lambda: fit(model, data, batch_size=512, optimiser=Adam(), progress=False)
+    return lambda: fit(model, data, plain_recipe(batch_size=512, optimiser=Adam()), progress=False)
 
 
 def _predictions(call: str) -> Callable[[], object]:

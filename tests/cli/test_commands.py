@@ -1,12 +1,14 @@
 """fit, predict, evaluate, compare, debias, export and info: what they write, print and return."""
 
+import contextlib
 import io
 import json
+import os
+import pty
 import shlex
 import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -15,8 +17,9 @@ from transun.cli import compare, debias, evaluate, export, fit, info, predict
 from transun.data import Features, read_table
 from transun.data.fingerprint import fingerprint
 from transun.data.table import files
-from transun.tables import training as heldout
-from transun.tables.model import TableModel
+from transun.tables.model import load
+from transun.tables.training import hold_out
+from transun.training.early_stopping import EarlyStopping
 
 pl = pytest.importorskip("polars")
 
@@ -61,21 +64,21 @@ def test_fit_tells_its_plan_and_saves_a_model_with_its_proof(here, run):
     report = json.loads((here / "new" / "report.json").read_text())
     assert report["rows"]["test"] == certificate["whole"]["rows"]
     assert sum(report["rows"].values()) == 1500
-    assert len(report["looks"]) == 2
+    assert len(report["checks"]) == 2
     assert {name.rpartition(".")[2] for name in report["curves"]} == {"point", "pinball", "tree", "bias", "order"}
 
 
 def test_the_certificate_is_of_rows_that_were_held_out(here, run):
     """Predictions of exactly the rows that the split names give the metrics of the certificate."""
     run("fit", "orders.parquet", *FIT, "--out", "new", "--seed", 3, "--test-share", 0.3)
-    _, test = heldout.hold_out("orders.parquet", heldout.Settings(seed=3, test_share=0.3))
-    pred = TableModel.load("new").predict(test).double().numpy()
+    _, test = hold_out(read_table("orders.parquet"), 0.3, seed=3)
+    pred = load("new").predict(test).double().numpy()
     y = test["gmv"].to_numpy()
     whole = json.loads((here / "new" / "certificate.json").read_text())["whole"]
     assert whole["rows"] == len(y)
     assert whole["metrics"]["PGR"]["value"] == pytest.approx(pred.sum() / y.sum(), rel=1e-6)
     assert whole["metrics"]["TRE"]["value"] == pytest.approx(abs(1 - y.sum() / pred.sum()), rel=1e-6)
-    used = [*TableModel.load("new").features.sources, "gmv"]
+    used = [*load("new").features.sources, "gmv"]
     assert json.loads((here / "new" / "certificate.json").read_text())["fingerprint"] == fingerprint(test, used)
 
 
@@ -98,15 +101,15 @@ def weights(folder):
 def test_an_interrupted_fit_goes_on_to_the_same_model(here, run, monkeypatch):
     whole = ("fit", "orders.csv", *FIT, "--out")
     run(*whole, "straight")
-    look, seen = heldout._Watch.__call__, []
+    check, seen = EarlyStopping.check, []
 
     def stop(self, step):
-        seen.append(step.step)
-        look(self, step)
-        if len(seen) == 3:
+        seen.append(step)
+        if len(seen) == 2:
             raise KeyboardInterrupt
+        return check(self, step)
 
-    monkeypatch.setattr(heldout._Watch, "__call__", stop)
+    monkeypatch.setattr(EarlyStopping, "check", stop)
     found = run(*whole, "broken", code=130)
     assert "--resume" in found.err
     assert (here / "broken" / "training.pt").exists()
@@ -115,21 +118,25 @@ def test_an_interrupted_fit_goes_on_to_the_same_model(here, run, monkeypatch):
     assert "add --resume" in again.err
     run(*whole, "broken", "--resume")
     assert weights(here / "broken") == weights(here / "straight")
-    looks = [json.loads((here / name / "report.json").read_text())["looks"] for name in ("broken", "straight")]
-    assert looks[0] == looks[1]
+    checks = [json.loads((here / name / "report.json").read_text())["checks"] for name in ("broken", "straight")]
+    assert checks[0] == checks[1]
     assert not (here / "broken" / "training.pt").exists()
 
 
 def test_a_real_interrupt_leaves_a_run_to_go_on_with(here, run):
     call = ["orders.csv", *FIT[:-1], "2000", "--patience", "2000", "--batch-size", "16", "--out", "long"]
-    process = subprocess.Popen([sys.executable, "-m", "transun", "fit", *call], stderr=subprocess.PIPE, stdout=-3)
-    deadline = time.monotonic() + 60
-    while not (here / "long" / "training.looks.json").exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    _, told = process.communicate(timeout=60)
+    terminal, stderr = pty.openpty()  # on a terminal the progress bar shows the loss of a step
+    with subprocess.Popen([sys.executable, "-m", "transun", "fit", *call], stderr=stderr, stdout=-3) as process:
+        os.close(stderr)
+        told = b""
+        while b"loss" not in told and process.poll() is None:
+            told += os.read(terminal, 1000)
+        process.send_signal(signal.SIGINT)
+        with contextlib.suppress(OSError):  # the end of a terminal
+            while part := os.read(terminal, 1000):
+                told += part
     assert process.returncode == 130
-    assert b"--resume goes on from" in told
+    assert b"--resume continues from" in b" ".join(told.split())
     assert b"Traceback" not in told
     assert (here / "long" / "training.pt").exists()
 
@@ -140,7 +147,7 @@ def test_predict_writes_what_the_model_says_in_the_order_of_the_rows(here, run):
     assert table.columns == ["order", "weight", "prediction"]
     assert table["order"].to_list() == [f"o{index}" for index in range(1500)]
     assert table["weight"].dtype == pl.Int64
-    expected = TableModel.load("model").predict("orders.parquet")
+    expected = load("model").predict("orders.parquet")
     np.testing.assert_allclose(table["prediction"], expected, rtol=1e-6)
 
 
@@ -148,16 +155,14 @@ def test_predict_streams_through_standard_input_and_output(here, run, monkeypatc
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO((here / "orders.csv").read_bytes())))
     found = run("predict", "model", "-", "--keep", "order", "--out", "-")
     table = pl.read_csv(io.StringIO(found.out))
-    expected = TableModel.load("model").predict("orders.parquet").numpy()
+    expected = load("model").predict("orders.parquet").numpy()
     np.testing.assert_allclose(table["prediction"], expected, rtol=1e-5)
 
 
 def test_a_large_csv_is_streamed_to_the_same_predictions(here, run, monkeypatch):
     monkeypatch.setattr("transun.tables.prediction._WHOLE", 0)
     run("predict", "model", "orders.csv", "--keep", "item_id", "--out", "p.csv")
-    np.testing.assert_allclose(
-        pl.read_csv("p.csv")["prediction"], TableModel.load("model").predict("orders.parquet"), rtol=1e-5
-    )
+    np.testing.assert_allclose(pl.read_csv("p.csv")["prediction"], load("model").predict("orders.parquet"), rtol=1e-5)
 
 
 def test_ids_too_long_for_a_float_are_not_written_down_wrong(here, run, monkeypatch):
@@ -192,7 +197,7 @@ def test_evaluate_holds_a_pipeline_to_its_requirement(here, run):
 
 def test_evaluate_speaks_json_and_its_numbers_are_right(here, run):
     found = json.loads(run("evaluate", "other", "orders.csv", "--json", "--require", "nrmse < 0", code=1).out)
-    pred = TableModel.load("other").predict("orders.csv").double().numpy()
+    pred = load("other").predict("orders.csv").double().numpy()
     y = read_table("orders.csv")["gmv"].to_numpy()
     metrics = {one["name"]: one for one in found["assessment"]["metrics"]}
     assert metrics["PGR"]["value"] == pytest.approx(pred.sum() / y.sum(), rel=1e-6)
@@ -225,7 +230,7 @@ def test_rows_without_a_target_are_told_and_left_out(here, run):
     assert f"{gone:,} rows without a target" in run("evaluate", "model", "gaps.csv").out
     found = json.loads(run("evaluate", "model", "gaps.csv", "--json").out)["assessment"]
     there = (frame["item_id"] != 3).to_numpy()
-    pred = TableModel.load("model").predict("orders.csv").double().numpy()[there]
+    pred = load("model").predict("orders.csv").double().numpy()[there]
     pgr = {one["name"]: one["value"] for one in found["metrics"]}["PGR"]
     assert pgr == pytest.approx(pred.sum() / frame["gmv"].to_numpy()[there].sum(), rel=1e-6)
     assert f"{gone:,} rows without a target" in run("fit", "gaps.csv", *FIT, "--out", "new").out
@@ -286,7 +291,7 @@ def test_export_predicts_as_the_model_does(here, run, ending):
     assert told["max_relative_difference"] < 1e-4
     features = Features.from_json((here / "m.features.json").read_text())
     x = features.encode("orders.csv")
-    expected = TableModel.load("model").predict("orders.csv").numpy()
+    expected = load("model").predict("orders.csv").numpy()
     assert expected.std() > 1.0
     if ending == "onnx":
         session = runtime.InferenceSession(f"m.{ending}")
@@ -328,7 +333,7 @@ assert "torch" not in sys.modules
 def test_weights_count(here, run):
     run("fit", "orders.csv", *FIT, "--weight", "weight", "--out", "new")
     found = json.loads(run("evaluate", "new", "orders.csv", "--json").out)["assessment"]
-    pred = TableModel.load("new").predict("orders.csv").double().numpy()
+    pred = load("new").predict("orders.csv").double().numpy()
     table = read_table("orders.csv")
     y, weight = table["gmv"].to_numpy(), table["weight"].to_numpy()
     pgr = {one["name"]: one["value"] for one in found["metrics"]}["PGR"]

@@ -24,9 +24,9 @@ MISTAKES = {
     "fit: unclosed head": ("fit orders.csv --target gmv --head LogSUN(", "never closed"),
     "fit: unknown argument": ("fit orders.csv --target gmv --head LogSUN(shred=1)", "shred"),
     "fit: below the domain": ("fit orders.csv --target balance --head LogSUN()", "for signed targets use Asinh()"),
-    "fit: bad rate": ("fit orders.csv --target gmv --rate 0", "above 0"),
+    "fit: bad rate": ("fit orders.csv --target gmv --rate 0", "a finite rate > 0"),
     "fit: all held out": ("fit orders.csv --target gmv --test-share 1", "strictly between 0 and 1"),
-    "fit: all validation": ("fit orders.csv --target gmv --valid-share 1", "below 1"),
+    "fit: all validation": ("fit orders.csv --target gmv --valid-share 1", "valid_share < 1"),
     "fit: no such file": ("fit oders.csv --target gmv", "did you mean orders.csv"),
     "fit: too few rows": ("fit one.csv --target gmv", "give more rows"),
     "fit: no targets": ("fit gone.csv --target gmv", "name another column"),
@@ -121,9 +121,9 @@ def retarget(folder):
     """The same model, saved for another target by the library."""
     from dataclasses import replace as changed
 
-    from transun.tables.model import TableModel
+    from transun.tables.model import load
 
-    changed(TableModel.load(folder), target="balance").save(folder)
+    changed(load(folder), target="balance").save(folder)
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
@@ -146,15 +146,12 @@ def test_a_training_that_diverges_is_told(here, run):
 
 
 def test_a_journal_of_another_run_is_told(here, run, monkeypatch):
-    from transun.tables import training as heldout
-
-    look = heldout._Watch.__call__
+    from transun.training.early_stopping import EarlyStopping
 
     def stop(self, step):
-        look(self, step)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(heldout._Watch, "__call__", stop)
+    monkeypatch.setattr(EarlyStopping, "check", stop)
     run("fit", "orders.csv", "--target", "gmv", "--out", "new", code=130)
     found = run("fit", "orders.csv", "--target", "gmv", "--out", "new", "--resume", "--epochs", 3, code=2)
     assert "belongs to another run" in found.err

@@ -23,6 +23,7 @@ from transun.data.features import Features
 from transun.data.kinds import Bag, Id, Standardised
 from transun.data.prefetch import prefetch
 from transun.data.shuffle import buffers, segments
+from transun.training.recipe import plain_recipe
 
 
 class Plain:
@@ -125,7 +126,7 @@ def test_training_from_files_and_from_memory_gives_the_same_bits(tmp_path: Path)
     for data in (features.to_dataset(source, "gmv"), ParquetStream(folder, features, "gmv")):
         torch.manual_seed(0)
         model = Model(EmbeddingMLP(features.ids, features.bags, features.numeric, hidden=(8,)), GTS(LogMSE()))
-        fit(model, data, epochs=2, batch_size=16, seed=3)
+        fit(model, data, plain_recipe(epochs=2, batch_size=16, seed=3))
         weights.append(model.state_dict())
     assert weights[0].keys() == weights[1].keys()
     assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])

@@ -25,9 +25,9 @@ from transun.estimators.nested_params import arguments, rebuild
 from transun.estimators.network import NetworkRegressor
 from transun.heads import GTS, MSE, ZILN, Gamma, LogMSE, LogSUN, PointHead, QuantileMean, TranSUN
 from transun.schemes import PowerVariance
-from transun.tables.model import TableModel, embedding_mlp
-from transun.training.averaging import EMA
-from transun.training.optimisers import SGD, Adam, AdamW
+from transun.tables.model import embedding_mlp, load
+from transun.training.optimisers import Adam, AdamW
+from transun.training.recipe import Recipe
 from transun.transforms import Asinh, Power
 
 EXPECTED_FAILURES = {
@@ -35,12 +35,14 @@ EXPECTED_FAILURES = {
     "batch, and a repeated row twice in any; the head's constants and the rows held out differ too"
 }
 
-quick = partial(NetworkRegressor, epochs=2, random_state=0)
-"""Trained just enough to say something."""
+
+def quick(head=None, **settings):
+    """Trained just enough to predict something; settings are those of the recipe."""
+    return NetworkRegressor(head, recipe=Recipe(**{"epochs": 2} | settings), random_state=0)
 
 
 @parametrize_with_checks(
-    [NetworkRegressor(), NetworkRegressor(TranSUN(Asinh()), optimiser=Adam(0.01), epochs=10)],
+    [NetworkRegressor(), NetworkRegressor(TranSUN(Asinh()), recipe=Recipe(optimiser=Adam(0.01), epochs=10))],
     expected_failed_checks=lambda _: EXPECTED_FAILURES,
 )
 def test_scikit_learn_checks(estimator, check):
@@ -93,7 +95,7 @@ def test_quantiles_are_those_of_the_law():
     frame, mean, rng = sales(8_000)
     share, spread, rows = 0.7, 0.8, len(mean)
     y = np.where(rng.uniform(size=rows) < share, mean * rng.lognormal(0.0, spread, rows), 0.0)
-    regressor = NetworkRegressor(ZILN(shift=0.0), epochs=15, random_state=0).fit(frame, y)
+    regressor = NetworkRegressor(ZILN(shift=0.0), recipe=Recipe(epochs=15), random_state=0).fit(frame, y)
     rest, truth, _ = sales(500, seed=1)
     levels = [0.2, 0.5, 0.9]
     found = regressor.predict_quantile(rest, levels)
@@ -112,7 +114,8 @@ def test_quantiles_are_those_of_the_law():
 
 def test_a_balanced_network_keeps_the_quantiles_of_its_law():
     plain, balanced = (
-        NetworkRegressor(ZILN(), balanced=balanced, epochs=1, random_state=0).fit(X, Y) for balanced in (False, True)
+        NetworkRegressor(ZILN(), recipe=Recipe(balance=balanced, epochs=1), random_state=0).fit(X, Y)
+        for balanced in (False, True)
     )
     np.testing.assert_array_equal(balanced.predict_quantile(X, 0.5), plain.predict_quantile(X, 0.5))
     assert not np.allclose(balanced.predict(X), plain.predict(X), rtol=1e-6)
@@ -138,9 +141,9 @@ def test_early_stopping_looks_at_the_eval_set():
     rng = np.random.default_rng(0)
     x = rng.uniform(0, 1, (600, 1))
     rising, falling = 10.0 * x[:, 0] + 1.0, 11.0 - 10.0 * x[:, 0]
-    settings = {"epochs": 12, "patience": 2, "averaging": EMA(0.0), "random_state": 0}
-    with_it = NetworkRegressor(**settings).fit(x, rising, eval_set=(x, rising))
-    against = NetworkRegressor(**settings).fit(x, rising, eval_set=[(x, falling)])
+    recipe = Recipe(epochs=12, patience=2, averaging=None)
+    with_it = NetworkRegressor(recipe=recipe).fit(x, rising, eval_set=(x, rising))
+    against = NetworkRegressor(recipe=recipe).fit(x, rising, eval_set=[(x, falling)])
     assert against.n_iter_ == 3  # the first look is the best, and two more are no better
     assert against.history_.stopped_early
     assert with_it.n_iter_ > 3
@@ -151,10 +154,14 @@ def test_early_stopping_looks_at_the_eval_set():
 
 
 def test_validation_rows_are_not_trained_on():
-    regressor = quick(validation_fraction=0.25).fit(X, Y)
-    assert regressor.history_.rows == 300 * 2
+    regressor = quick(valid_share=0.25).fit(X, Y)
+    history = regressor.history_
+    assert history.rows == 2 * history.train_rows
+    # Binomial with standard deviation 8.7.
+    assert abs(history.valid_rows - 100) < 35
+    assert history.train_rows + history.valid_rows == 400
     assert len(regressor.history_.checks) == regressor.n_iter_ == 2
-    everything = quick(validation_fraction=0.0).fit(X, Y)
+    everything = quick(valid_share=0.0).fit(X, Y)
     assert everything.history_.rows == 400 * 2
     assert not everything.history_.checks
 
@@ -203,17 +210,18 @@ def test_array_columns_are_numbers_and_missing_is_allowed():
 
 
 def test_small_tables_get_fewer_buckets_and_smaller_batches():
-    regressor = quick(validation_fraction=0.0).fit(X, Y)
+    regressor = quick(valid_share=0.0).fit(X, Y)
     assert regressor.features_.columns["price"].count == 400 // 50
     assert regressor.history_.steps[-1].step + 1 == 2 * 400 // 16
-    large = quick(validation_fraction=0.0, batch_size=1000).fit(*orders(2_000)[:2])
+    large = quick(valid_share=0.0, batch_size=1000).fit(*orders(2_000)[:2])
     assert large.features_.columns["price"].count == 32
     assert large.history_.steps[-1].step + 1 == 2 * 2
 
 
 def test_own_features_and_own_network():
     declared = Features({"item": Id(), "price": Standardised()})
-    regressor = quick(backbone=partial(embedding_mlp, hidden=(8,)), features=declared).fit(X, Y)
+    small = partial(embedding_mlp, hidden=(8,))
+    regressor = NetworkRegressor(backbone=small, features=declared, recipe=Recipe(epochs=1)).fit(X, Y)
     assert regressor.features_.numeric == ("price",)
     assert regressor.model_.model.backbone.hidden == (8,)
     assert isinstance(clone(regressor).features, Features)
@@ -224,18 +232,20 @@ def test_weights():
     weight = np.where(np.arange(400) % 4 == 0, 0.0, 1.0)
     weight[1] = 2.0
     wild = np.where(weight == 0.0, 1e6, Y)
-    there = quick(validation_fraction=0.0).fit(X, wild, weight)
-    gone = quick(validation_fraction=0.0).fit(X[weight > 0], Y[weight > 0], weight[weight > 0])
+    there = quick(valid_share=0.0).fit(X, wild, weight)
+    gone = quick(valid_share=0.0).fit(X[weight > 0], Y[weight > 0], weight[weight > 0])
     np.testing.assert_array_equal(there.predict(X), gone.predict(X))
     same = quick().fit(X, Y, np.full(400, 3.0))
     np.testing.assert_array_equal(same.predict(X), quick().fit(X, Y).predict(X))
     x = np.arange(600)[:, None] % 2
     y = np.where(np.arange(600) % 4 < 2, 1.0, 9.0)  # independent of x; the weights 1 and 7 move the mean from 5 to 8
     weight = np.where(y == 1.0, 1.0, 7.0)
-    settings = {"validation_fraction": 0.0, "averaging": EMA(0.0), "random_state": 0}
-    untrained = NetworkRegressor(MSE(), optimiser=Adam(1e-9), epochs=1, **settings).fit(x, y, weight)
+    settings = {"valid_share": 0.0, "averaging": None}
+    untrained = NetworkRegressor(MSE(), recipe=Recipe(Adam(1e-9), epochs=1, **settings)).fit(x, y, weight)
     np.testing.assert_allclose(untrained.predict(x), 8.0, atol=0.02)
-    trained = NetworkRegressor(MSE(), optimiser=Adam(0.01), epochs=10, batch_size=200, **settings).fit(x, y, weight)
+    trained = NetworkRegressor(MSE(), recipe=Recipe(Adam(0.01), epochs=10, batch_size=200, **settings)).fit(
+        x, y, weight
+    )
     np.testing.assert_allclose(trained.predict(x), 8.0, atol=0.3)
 
 
@@ -253,24 +263,28 @@ def test_partial_fit_goes_on_and_grows():
     with pytest.raises(ValueError, match="feature names should match"):
         regressor.partial_fit(X.rename(columns={"price": "cost"}), Y)
     with pytest.raises(ValueError, match="below 0"):
-        regressor.partial_fit(X, -Y)
+        quick(LogSUN()).partial_fit(X, -Y)
     again = quick().partial_fit(first, Y[:200]).partial_fit(second, 100.0 * Y[200:], np.arange(200))
     for _ in range(5):
         again.partial_fit(second, 100.0 * Y[200:])
     np.testing.assert_array_equal(again.predict(X), regressor.predict(X))
 
 
-def test_the_same_seed_gives_the_same_predictions_and_no_seed_does_not():
+def test_the_same_seed_gives_the_same_predictions():
     numpy_state, torch_state = np.random.get_state()[1].copy(), __import__("torch").get_rng_state()
-    pred = [NetworkRegressor(epochs=2, random_state=seed).fit(X, Y).predict(X) for seed in (3, 3, 4, None, None)]
+    pred = [
+        NetworkRegressor(recipe=Recipe(epochs=2), random_state=seed).fit(X, Y).predict(X)
+        for seed in (3, 3, 4, None, None)
+    ]
     np.testing.assert_array_equal(pred[0], pred[1])
-    assert not any(np.array_equal(a, b) for a, b in ((pred[0], pred[2]), (pred[3], pred[4]), (pred[2], pred[3])))
+    np.testing.assert_array_equal(pred[3], pred[4])  # the recipe's seed
+    assert not any(np.array_equal(a, b) for a, b in ((pred[0], pred[2]), (pred[2], pred[3])))
     np.testing.assert_array_equal(np.random.get_state()[1], numpy_state)
     assert (__import__("torch").get_rng_state() == torch_state).all()
     state = np.random.RandomState(5)
-    one, two = (NetworkRegressor(epochs=2, random_state=state).fit(X, Y).predict(X) for _ in range(2))
+    one, two = (NetworkRegressor(recipe=Recipe(epochs=2), random_state=state).fit(X, Y).predict(X) for _ in range(2))
     assert not np.array_equal(one, two)  # the generator moved on
-    given = NetworkRegressor(epochs=2, random_state=np.random.RandomState(5)).fit(X, Y).predict(X)
+    given = NetworkRegressor(recipe=Recipe(epochs=2), random_state=np.random.RandomState(5)).fit(X, Y).predict(X)
     np.testing.assert_array_equal(one, given)
 
 
@@ -281,9 +295,9 @@ def test_pickles_predict_the_same_bits(head, tmp_path):
     joblib.dump(regressor, tmp_path / "regressor")
     np.testing.assert_array_equal(joblib.load(tmp_path / "regressor").predict(X), regressor.predict(X))
     regressor.model_.save(tmp_path / "model")
-    saved = TableModel.load(tmp_path / "model").predict(X).numpy()
+    saved = load(tmp_path / "model").predict(X).numpy()
     np.testing.assert_array_equal(saved.astype(np.float64), regressor.predict(X))
-    unfitted = pickle.loads(pickle.dumps(NetworkRegressor(head, random_state=0, epochs=2)))
+    unfitted = pickle.loads(pickle.dumps(NetworkRegressor(head, recipe=Recipe(epochs=2), random_state=0)))
     np.testing.assert_array_equal(unfitted.fit(X, Y).predict(X), regressor.predict(X))
 
 
@@ -291,7 +305,7 @@ def test_grid_search_over_heads_and_into_them():
     heads = GridSearchCV(quick(), {"head": [MSE(), LogSUN(), LogMSE()]}, cv=2, scoring="neg_mean_squared_error")
     heads.fit(X, Y)
     assert len(set(heads.cv_results_["mean_test_score"])) == 3
-    nested = {"head__shared": [0, 1], "head__scheme__eps": [1.0, 50.0], "optimiser__rate": [1e-3, 1e-2]}
+    nested = {"head__shared": [0, 1], "head__scheme__eps": [1.0, 50.0], "recipe__optimiser__rate": [1e-3, 1e-2]}
     search = GridSearchCV(quick(LogSUN()), nested, cv=2).fit(X, Y)
     assert len(set(search.cv_results_["mean_test_score"])) == 8
     assert search.best_estimator_.head.shared == search.best_params_["head__shared"]
@@ -313,9 +327,10 @@ def test_nested_parameters_round_trip_and_share_nothing():
     default = NetworkRegressor()
     default.set_params(**default.get_params())
     assert default.head is None
-    assert default.get_params()["optimiser__rate"] == Adam().rate
-    default.set_params(optimiser__rate=0.5, optimiser=AdamW(), head=MSE(), head__transform=Asinh())
-    assert default.optimiser == AdamW(0.5)
+    assert default.get_params()["recipe__optimiser__rate"] == Adam().rate
+    default.set_params(recipe__optimiser=AdamW(), head=MSE(), head__transform=Asinh())
+    default.set_params(recipe__optimiser__rate=0.5)
+    assert default.recipe == Recipe(AdamW(0.5))
     assert default.head.transform == Asinh()
     assert NetworkRegressor().head is None  # the default itself has not moved
 
@@ -325,13 +340,13 @@ def test_nested_parameters_round_trip_and_share_nothing():
     [
         (
             {"heads": MSE()},
-            r"Invalid parameter 'heads' for estimator NetworkRegressor.*Valid parameters are: \['averaging'",
+            r"Invalid parameter 'heads' for estimator NetworkRegressor.*Valid parameters are: \['backbone'",
         ),
         ({"heads__shared": 1}, "Invalid parameter 'heads' for estimator NetworkRegressor.*Valid parameters are"),
         ({"head__share": 1}, r"'share' for GTS. Valid parameters are: \['inner', 'scheme', 'shared'\]"),
         ({"head__scheme__power": 1}, r"'power' for ReciprocalTarget. Valid parameters are: \['eps'\]"),
-        ({"optimiser": SGD(), "optimiser__rte": 1}, r"'rte' for SGD. Valid parameters are: \['momentum'"),
-        ({"epochs__x": 1}, r"'x' for 20. Valid parameters are: \[\]"),
+        ({"recipe__optimiser__rte": 1}, r"'rte' for Adam. Valid parameters are: \['rate'"),
+        ({"recipe__epochs__x": 1}, r"'x' for 20. Valid parameters are: \[\]"),
     ],
 )
 def test_unknown_parameters_are_named(params, message):
@@ -363,7 +378,8 @@ def test_as_a_part_of_pipelines():
 
 
 def test_tags_follow_the_head():
-    assert NetworkRegressor().__sklearn_tags__().target_tags.positive_only
+    assert not NetworkRegressor().__sklearn_tags__().target_tags.positive_only  # a head for signed targets is found
+    assert NetworkRegressor(LogSUN()).__sklearn_tags__().target_tags.positive_only
     assert NetworkRegressor(Gamma()).__sklearn_tags__().target_tags.positive_only
     assert not NetworkRegressor(MSE()).__sklearn_tags__().target_tags.positive_only
     assert not NetworkRegressor(TranSUN(Asinh())).__sklearn_tags__().target_tags.positive_only
@@ -372,7 +388,7 @@ def test_tags_follow_the_head():
 @pytest.mark.parametrize("constant", [0.0, 3.0, 1e5])
 @pytest.mark.parametrize("head", [None, MSE(), ZILN()])
 def test_constant_targets_are_predicted(constant, head):
-    regressor = NetworkRegressor(head, random_state=0, epochs=5).fit(X, np.full(400, constant))
+    regressor = NetworkRegressor(head, recipe=Recipe(epochs=5), random_state=0).fit(X, np.full(400, constant))
     assert regressor.history_.best is not None
     np.testing.assert_allclose(regressor.predict(X), constant, rtol=1e-2, atol=1e-3)
 
@@ -407,14 +423,14 @@ def test_bad_rows_are_named(x, y, message):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(ValueError, match=message):
-            quick().fit(x, y)
+            quick(LogSUN()).fit(x, y)
 
 
 def test_bad_arguments_are_named():
-    with pytest.raises(ValueError, match="validation_fraction < 1, got 1"):
-        quick(validation_fraction=1.0).fit(X, Y)
+    with pytest.raises(ValueError, match="valid_share < 1, got 1"):
+        quick(valid_share=1.0)
     with pytest.raises(ValueError, match="epochs >= 1"):
-        NetworkRegressor(epochs=0).fit(X, Y)
+        quick(epochs=0)
     with pytest.raises(TypeError, match=r"head must be a Head such as LogSUN\(\), got <function"):
         quick(LogSUN).fit(X, Y)
     with pytest.raises(ValueError, match="eval_set must be one pair"):

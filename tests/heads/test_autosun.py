@@ -7,6 +7,7 @@ import torch
 
 from transun import MSE, Adam, AutoSUN, Dataset, Model, PoissonSUN, Scaled, balance, fit, linear
 from transun.backbones import EmbeddingMLP
+from transun.training.recipe import plain_recipe
 
 ITEMS, EACH = 4, 1_000
 LEVELS = 4.0 + 2.0 * torch.arange(ITEMS)
@@ -31,7 +32,7 @@ def test_the_mean_of_targets_that_need_no_help(noise, head):
     data = Dataset({"item": item}, LEVELS[item] + noise(generator))
     assert (data.y >= 0.0).all()
     model = Model(EmbeddingMLP({"item": ITEMS}, hidden=(16,)), head)
-    fit(model, data, optimiser=Adam(3e-3), epochs=12, batch_size=100, decay=linear)
+    fit(model, data, plain_recipe(optimiser=Adam(3e-3), epochs=12, batch_size=100, decay=linear))
     found = balance(model, data)({"item": torch.arange(ITEMS)})
     # 1,000 rows of sd √3 tell a mean within 0.055; four of these for the sample, the rest for the training.
     assert (found - LEVELS).abs().max().item() < 0.3
@@ -44,7 +45,7 @@ def test_two_thousand_rows_of_a_heavy_tail_do_not_diverge():
     y = (1.0 + item % 7) * torch.rand(2_000, generator=generator) ** (-1.0 / 1.5)
     data = Dataset({"item": item}, y)
     model = Model(EmbeddingMLP({"item": 500}), AutoSUN())
-    history = fit(model, data, epochs=10, batch_size=64)
+    history = fit(model, data, plain_recipe(epochs=10, batch_size=64))
     predictions = model({"item": torch.arange(500)})
     assert all(math.isfinite(step.loss) for step in history.steps)
     assert (predictions > 0.0).all()

@@ -5,6 +5,7 @@ import torch
 
 from transun import GTS, MSE, AutoSUN, Blend, Dataset, LogMSE, Model, Poisson, PoissonOffset, evaluate, fit, linear
 from transun.backbones import EmbeddingMLP
+from transun.training.recipe import plain_recipe
 from transun.transforms import Identity, Log1p
 
 Y = torch.tensor([0.0, 1.0, 2.0, 3.0, 30.0])
@@ -80,7 +81,7 @@ def test_trains_in_a_network():
     y = (1.0 + item) * torch.randn(4_000, generator=generator).exp()
     data = Dataset({"item": item}, y)
     model = Model(EmbeddingMLP({"item": 4}), AutoSUN(shared=1))
-    fit(model, data, epochs=20, decay=linear)
+    fit(model, data, plain_recipe(epochs=20, decay=linear))
     # E[y | item] = (1 + item)·√e; 1,000 rows of relative sd 1.3 leave 4 %.
     true = (1.0 + torch.arange(4)) * math.exp(0.5)
     assert (model({"item": torch.arange(4)}) / true).tolist() == pytest.approx([1.0] * 4, abs=0.2)

@@ -24,6 +24,7 @@ from transun.models.checkpoint import describe_model, grow, load_model, save_mod
 from transun.models.network import Model
 from transun.training.loop import fit
 from transun.training.optimisers import SGD, Adam
+from transun.training.recipe import plain_recipe
 
 ROWS = 24
 GENERATOR = torch.Generator().manual_seed(0)
@@ -49,7 +50,7 @@ INTEREST = DIN(
 
 def trained(head, backbone=SMALL, seed=3):
     model = Model(backbone, head, seed=seed)
-    fit(model, DATA, optimiser=SGD(1e-4), batch_size=7)
+    fit(model, DATA, plain_recipe(optimiser=SGD(1e-4), batch_size=7))
     return model
 
 
@@ -94,7 +95,7 @@ def test_every_head_comes_back_to_the_last_bit_and_goes_on_training(head, tmp_pa
     assert name(again.head) == name(model.head)
     assert same(again.state_dict(), model.state_dict())
     for twin in (model, again):
-        fit(twin, DATA, optimiser=SGD(1e-4), batch_size=7)
+        fit(twin, DATA, plain_recipe(optimiser=SGD(1e-4), batch_size=7))
     assert same(again.state_dict(), model.state_dict())
 
 
@@ -151,7 +152,7 @@ def test_an_unprepared_model_is_prepared_by_its_first_fit(tmp_path):
     save_model(Model(SMALL, Scaled(LogMSE()), seed=8), tmp_path)
     model = load_model(tmp_path)
     assert (model.prepared, model.seed) == (False, 8)
-    fit(model, DATA)
+    fit(model, DATA, plain_recipe())
     assert model.head.scale == pytest.approx(Y.mean().item())
 
 
@@ -555,7 +556,7 @@ class TestGrow:
         table = larger.network.stacks[0][0].tables["item"].weight
         before = table.detach().clone()
         today = Dataset(X | {"item": torch.full((ROWS,), 8), "history": torch.full((ROWS, 3), 7)}, Y)
-        fit(larger, today, optimiser=Adam(0.1), epochs=3)
+        fit(larger, today, plain_recipe(optimiser=Adam(0.1), epochs=3))
         assert larger.head is head
         moved = (larger.network.stacks[0][0].tables["item"].weight != before).any(1)
         assert moved.tolist() == [False] * 7 + [True] * 2

@@ -8,7 +8,7 @@ import pytest
 
 from browser import Browser, find_browser
 from pages import Collector
-from transun import Bag, Features, Id, LogSUN, Model, Split, TableModel, embedding_mlp
+from transun import Bag, Features, Id, Split, embedding_mlp, read_table
 from transun.diagnosis.assessment import assess
 from transun.diagnosis.judging import judge_held_out
 from transun.metrics.paired import paired_differences
@@ -22,8 +22,9 @@ from transun.report.model import (
     model_report,
 )
 from transun.report.model.words import verdict
-from transun.tables.plan import Plan, summarise_target
-from transun.tables.training import Settings, hold_out, train_watched
+from transun.tables.plan import make_plan
+from transun.tables.training import hold_out, train_plan
+from transun.training import Adam, Recipe
 
 pytest.importorskip("pyarrow")
 pytest.importorskip("scipy")
@@ -35,8 +36,6 @@ TARGET = "gmv`*|<b>"
 
 @pytest.fixture(scope="module")
 def report():
-    import torch
-
     rng = np.random.default_rng(0)
     rows = 900
     item = rng.integers(0, 9, rows)
@@ -46,16 +45,13 @@ def report():
         "item": item,
         TARGET: (1.0 + item) * rng.lognormal(1.0, 0.8, rows),
     }
-    settings = Settings(epochs=3, batch_size=64, rate=0.01)
-    rest, test = hold_out(data, settings)
-    features = Features({COLUMN: Id(), "genres": Bag(Split("|")), "item": Id()}).fit(rest)
-    head = LogSUN()
-    untrained = TableModel(features, Model(embedding_mlp(features), head), TARGET)
-    training = train_watched(untrained, rest, settings, progress=False)
-    summary = summarise_target(torch.from_numpy(rest[TARGET].to_numpy().copy()))
-    plan = Plan(features, TARGET, None, summary, "LogSUN()", "chosen by you")
-    assessment = judge_held_out(training.model, test, [COLUMN, "item"])
-    return model_report("orders<b>.csv", plan, settings, training, assessment)
+    recipe = Recipe(Adam(0.01), epochs=3, batch_size=64)
+    rest, test = hold_out(read_table(data), 0.2, seed=0)
+    features = Features({COLUMN: Id(), "genres": Bag(Split("|")), "item": Id()})
+    plan = make_plan(rest, TARGET, head="LogSUN()", features=features)
+    model = train_plan(plan, rest, embedding_mlp(plan.features), recipe, progress=False)
+    assessment = judge_held_out(model, test, [COLUMN, "item"])
+    return model_report("orders<b>.csv", plan, recipe, 0.2, model, assessment)
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +115,7 @@ def test_markdown_and_json_have_the_numbers_of_the_page(report):
     found = {one["name"]: one["value"] for one in data["assessment"]["metrics"]}
     assert found["PGR"] == pgr.value
     assert set(data["curves"]) == {"inner.point", "bias"}
-    assert [look["step"] for look in data["looks"]] == [look.step for look in report.looks]
+    assert [look["step"] for look in data["checks"]] == [look.step for look in report.checks]
     assert "<script>" not in text
     assert "<img" not in text
 

@@ -6,9 +6,8 @@ import torch
 from transun.data import Features, Id, OrderLog, Standardised
 from transun.heads import Gamma, LogMSE
 from transun.metrics import NRMSE, PGR
-from transun.tables.model import Recipe, TableModel, train
-from transun.training.averaging import EMA
-from transun.training.optimisers import Adam, linear
+from transun.tables import load, train
+from transun.training import EMA, Adam, Recipe
 
 LOG = OrderLog(orders=3000, users=30, items=20, history=3)
 
@@ -43,7 +42,7 @@ def test_files_are_frames(tmp_path, suffix):
 def test_learns_and_debiases():
     """Judged by the true mean of the held-out orders, since 600 heavy tails make a noisy total."""
     truth = LOG.truth(2400, 3000)
-    recipe = Recipe(Adam(0.01), epochs=3, batch_size=128, decay=linear, averaging=EMA(0.9))
+    recipe = Recipe(Adam(0.01), epochs=3, batch_size=128, averaging=EMA(0.9))
     biased = train(TRAIN, "gmv", LogMSE(), recipe=recipe).predict(TEST)
     debiased = train(TRAIN, "gmv", recipe=recipe).predict(TEST)
     assert PGR(biased, truth) < PGR(debiased, truth) - 0.15
@@ -60,13 +59,13 @@ def test_unseen_ids_other_order_and_further_columns():
 
 
 def test_no_rows_no_predictions():
-    assert train(TRAIN, "gmv", recipe=Recipe()).predict(TEST[:0]).shape == (0,)
+    assert train(TRAIN, "gmv", recipe=Recipe(epochs=1)).predict(TEST[:0]).shape == (0,)
 
 
 def test_save_and_load(tmp_path):
     trained = train(TRAIN, "gmv", Gamma(), recipe=RECIPE)
     trained.save(tmp_path / "model")
-    again = TableModel.load(tmp_path / "model")
+    again = load(tmp_path / "model")
     assert torch.equal(again.predict(TEST), trained.predict(TEST))
     assert again.target == "gmv"
 
@@ -74,7 +73,7 @@ def test_save_and_load(tmp_path):
 def test_update_keeps_old_vectors_and_learns_new_ids():
     trained = train(TRAIN, "gmv", recipe=RECIPE)
     tomorrow = TEST.assign(item=TEST["item"] + 1000)
-    unmoved = trained.update(tomorrow, Recipe(Adam(1e-12)))
+    unmoved = trained.update(tomorrow, Recipe(Adam(1e-12), epochs=1))
     torch.testing.assert_close(unmoved.predict(TEST), trained.predict(TEST), rtol=1e-4, atol=1e-3)
     assert unmoved.features.ids["item"] > trained.features.ids["item"]
     learned = trained.update(tomorrow, RECIPE)
@@ -101,10 +100,3 @@ def test_weights_and_validation():
 def test_mistakes(arguments, message):
     with pytest.raises((ValueError, KeyError), match=message):
         train(TRAIN, **arguments)
-
-
-def test_bad_recipes():
-    with pytest.raises(ValueError, match="valid_share < 1"):
-        Recipe(valid_share=1.0)
-    with pytest.raises(ValueError, match="set valid_share"):
-        Recipe(patience=2)

@@ -6,10 +6,13 @@ import torch
 from scipy import stats
 
 from transun import MSE
-from transun.heads import GTS, Head
+from transun.data import read_table
+from transun.heads import GTS, Head, LogSUN
+from transun.models.network import Model
 from transun.tables import plan as planning
-from transun.tables.model import Recipe, train
-from transun.tables.plan import debias_plan, make_plan, parse_head, recommend, summarise_target
+from transun.tables import train
+from transun.tables.plan import make_plan, parse_head, plan_debiasing, recommend, summarise_target
+from transun.training import Recipe
 
 pytest.importorskip("pyarrow")
 
@@ -52,17 +55,17 @@ def test_every_head_that_is_proposed_can_be_built(name):
 
 
 def test_own_choice_is_kept():
-    plan = make_plan({"item": [1, 2, 1, 2], "gmv": [1.0, 2.0, 3.0, 900.0]}, "gmv", head="Gamma()")
-    assert (plan.head, plan.why) == ("Gamma()", "chosen by you")
+    plan = make_plan(read_table({"item": [1, 2, 1, 2], "gmv": [1.0, 2.0, 3.0, 900.0]}), "gmv", head="Gamma()")
+    assert (plan.head_text, plan.why) == ("Gamma()", "named by you")
 
 
 def test_the_lines_of_the_plan_are_those_of_the_summary():
     table = {"item": ["a", "b"] * 60, "price": np.arange(120.0) / 7, "flat": [1.0] * 120, "gmv": [1.0, 9.0] * 60}
-    plan = make_plan(table, "gmv")
+    plan = make_plan(read_table(table), "gmv")
     lines = plan.features.summary().splitlines()[1:]
-    assert [row[0] for row in plan.rows()] == [line.split()[0] for line in lines]
-    assert [row[4] for row in plan.rows()] == [line.split("  ")[-1].strip() for line in lines]
-    assert plan.rows()[-1][:2] == ("flat", "left out")
+    assert [row[0] for row in plan.column_summary()] == [line.split()[0] for line in lines]
+    assert [row[4] for row in plan.column_summary()] == [line.split("  ")[-1].strip() for line in lines]
+    assert plan.column_summary()[-1][:2] == ("flat", "left out")
 
 
 @pytest.mark.parametrize(("level", "eps"), [(10.0, 1.0), (0.004, 0.004)])
@@ -70,19 +73,19 @@ def test_a_branch_around_a_trained_model(level, eps):
     rng = np.random.default_rng(0)
     table = {"item": rng.integers(0, 3, 200), "gmv": level * rng.lognormal(0.0, 0.1, 200)}
     base = train(table, "gmv", MSE(), recipe=Recipe(epochs=1), progress=False)
-    plan, untrained = debias_plan(base, table, seed=0)
-    head = untrained.model.head
+    plan = plan_debiasing(base, read_table(table))
+    head, model = plan.head, Model(base.model.backbone, plan.head)
     assert isinstance(head, GTS)
     assert head.scheme.eps == pytest.approx(eps, rel=0.5)
-    assert "GTS" in plan.head
+    assert "GTS" in plan.head_text
     # Its first branch fits the trained one, as `fit(base=...)` needs it.
-    untrained.model.prepare(base.dataset(table).targets(), base.model)
+    model.prepare(base.dataset(table).targets(), base.model)
     x = base.features.encode(table)
-    torch.testing.assert_close(head.undebiased(untrained.model.raw(x)), base.predict(table))
+    torch.testing.assert_close(model.head.undebiased(model.raw(x)), base.predict(table))
 
 
 def test_a_second_branch_is_refused():
     table = {"item": [1, 2, 1, 2], "gmv": [1.0, 2.0, 3.0, 9.0]}
-    base = train(table, "gmv", recipe=Recipe(epochs=1), progress=False)
+    base = train(table, "gmv", LogSUN(), recipe=Recipe(epochs=1), progress=False)
     with pytest.raises(ValueError, match="bias branch already"):
-        debias_plan(base, table, 0)
+        plan_debiasing(base, read_table(table))

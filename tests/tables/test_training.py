@@ -1,13 +1,17 @@
-"""Rows held out stay unseen, looks are those of the validation rows, and an interruption changes nothing."""
+"""Test rows stay unseen, checks are of the validation rows, and an interruption changes nothing."""
+
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 import torch
 
-from transun import Dataset, Features, Id, LogSUN, Model, TableModel, embedding_mlp
-from transun.metrics import NRMSE, PGR
-from transun.tables import training as heldout
-from transun.tables.training import Settings, hold_out, slopes, train_watched
+from transun import MSE, Dataset, Features, Id, LogSUN, Model, Recipe, read_table
+from transun.metrics import NRMSE, PGR, RMSE
+from transun.metrics.metric import SampleMetric
+from transun.support.text_form import dumps
+from transun.tables.training import hold_out, slopes, train
+from transun.training.early_stopping import EarlyStopping
 
 pytest.importorskip("pyarrow")
 
@@ -18,70 +22,93 @@ def table(rows=400, seed=0):
     return {"item": item, "gmv": (1.0 + item) * rng.lognormal(0.0, 0.5, rows)}
 
 
-def untrained(data):
-    features = Features({"item": Id()}).fit(data)
-    return TableModel(features, Model(embedding_mlp(features), LogSUN()), "gmv")
+FEATURES = Features({"item": Id()})
 
 
 def test_no_row_is_on_both_sides():
-    data = {"row": np.arange(1000), "gmv": np.ones(1000)}
-    rest, test = hold_out(data, Settings(test_share=0.25))
+    data = read_table({"row": np.arange(1000), "gmv": np.ones(1000)})
+    rest, test = hold_out(data, 0.25, seed=0)
     both = [*rest["row"].to_pylist(), *test["row"].to_pylist()]
     assert sorted(both) == list(range(1000))
     # Binomial with standard deviation 13.7.
     assert abs(len(test) - 250) < 55
-    again = hold_out(data, Settings(test_share=0.25))[1]
-    assert again.equals(test)
-    assert not hold_out(data, Settings(test_share=0.25, seed=1))[1].equals(test)
+    assert hold_out(data, 0.25, seed=0)[1].equals(test)
+    assert not hold_out(data, 0.25, seed=1)[1].equals(test)
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"valid_share": 1.0}, {"valid_share": -0.1}, {"test_share": 0.0}, {"test_share": 1.0}, {"rate": 0.0}]
-)
-def test_impossible_settings(wrong):
-    with pytest.raises(ValueError, match="must"):
-        Settings(**wrong)
+@pytest.mark.parametrize("share", [0.0, 1.0, -0.2])
+def test_impossible_test_shares(share):
+    with pytest.raises(ValueError, match="strictly between 0 and 1"):
+        hold_out(read_table(table()), share, seed=0)
 
 
-def test_the_last_look_is_at_the_weights_that_are_kept():
+def test_the_last_check_is_of_the_weights_that_are_kept():
     """With one step the average is that step's weights: metrics of the validation rows must agree."""
-    data, settings = table(), Settings(epochs=1, batch_size=400)
-    training = train_watched(untrained(data), data, settings, progress=False)
-    _, valid = training.model.dataset(data).split(1.0 - settings.valid_share, settings.seed)
-    pred = training.model.model(valid.x).detach()
-    (look,) = training.looks
-    assert look.values == pytest.approx({"NRMSE": NRMSE(pred, valid.y), "PGR": PGR(pred, valid.y)})
-    assert training.rows + training.valid_rows == 400
-    assert training.valid_rows == len(valid)
+    data, recipe = table(), Recipe(epochs=1, batch_size=400)
+    model = train(data, "gmv", LogSUN(), features=FEATURES, recipe=recipe, progress=False)
+    _, valid = model.dataset(data).split(1.0 - recipe.valid_share, recipe.seed)
+    pred = model.model(valid.x).detach()
+    (check,) = model.history.checks
+    expected = {metric.name: metric(pred, valid.y) for metric in (RMSE, NRMSE, PGR)}
+    assert check.values == pytest.approx(expected)
+    assert model.history.train_rows + model.history.valid_rows == 400
+    assert model.history.valid_rows == len(valid)
 
 
-def test_without_validation_rows_there_are_no_looks():
-    data = table()
-    training = train_watched(untrained(data), data, Settings(epochs=2, valid_share=0.0), progress=False)
-    assert training.looks == ()
-    assert training.rows == 400
+def test_without_a_validation_share_there_are_no_checks():
+    model = train(table(), "gmv", LogSUN(), recipe=Recipe(epochs=2, valid_share=0.0), progress=False)
+    assert model.history.checks == []
+    assert model.history.train_rows == 400
+
+
+def test_validation_rows_can_be_given():
+    model = train(table(), "gmv", LogSUN(), valid=table(100, seed=1), recipe=Recipe(epochs=2), progress=False)
+    assert (model.history.train_rows, model.history.valid_rows) == (400, 100)
+
+
+def test_a_table_too_small_for_validation_rows_trains_on_all():
+    model = train({"item": ["a", "b"], "gmv": [1.0, 9.0]}, "gmv", MSE(), recipe=Recipe(epochs=1), progress=False)
+    assert (model.history.train_rows, model.history.valid_rows) == (2, 0)
+
+
+def test_any_metric_can_be_the_monitor():
+    """A metric that nobody in the package knows decides which weights are kept."""
+
+    class Largest(SampleMetric):
+        label, better = "LARGEST", "lower"
+
+        def evaluate(self, rows):
+            return float(rows.pred.max())
+
+    recipe = Recipe(epochs=4, monitor=dataclass(frozen=True)(Largest)(), patience=None)
+    history = train(table(), "gmv", LogSUN(), recipe=recipe, progress=False).history
+    assert history.best.values["LARGEST"] == min(check.values["LARGEST"] for check in history.checks)
+
+
+def test_signed_targets_get_a_head_that_can_learn_them():
+    data = table() | {"gmv": table()["gmv"] - 4.0}
+    model = train(data, "gmv", recipe=Recipe(epochs=2), progress=False)
+    assert "Asinh" in dumps(model.model.head)
 
 
 def test_interrupted_and_resumed_is_the_same(tmp_path, monkeypatch):
-    data, settings = table(), Settings(epochs=3, batch_size=32)
-    straight = train_watched(untrained(data), data, settings, progress=False)
-    journal, look, calls = tmp_path / "training.pt", heldout._Watch.__call__, []
+    data, recipe = table(), Recipe(epochs=3, batch_size=32, balance=True)
+    straight = train(data, "gmv", LogSUN(), recipe=recipe, progress=False)
+    path, check, steps = tmp_path / "training.pt", EarlyStopping.check, []
 
     def stop(self, step):
-        look(self, step)
-        calls.append(step.step)
-        if step.step == 15 and calls.count(15) == 1:
+        steps.append(step)
+        if len(steps) == 2:
             raise KeyboardInterrupt
+        return check(self, step)
 
-    monkeypatch.setattr(heldout._Watch, "__call__", stop)
+    monkeypatch.setattr(EarlyStopping, "check", stop)
     with pytest.raises(KeyboardInterrupt):
-        train_watched(untrained(data), data, settings, journal=journal, progress=False)
-    assert journal.exists()
-    resumed = train_watched(untrained(data), data, settings, journal=journal, progress=False)
-    assert min(calls[calls.index(15) + 1 :]) == 16
-    for name, value in straight.model.model.state_dict().items():
-        assert torch.equal(value, resumed.model.model.state_dict()[name]), name
-    assert resumed.looks == straight.looks
+        train(data, "gmv", LogSUN(), recipe=recipe, resume=path, progress=False)
+    assert path.exists()
+    resumed = train(data, "gmv", LogSUN(), recipe=recipe, resume=path, progress=False)
+    for name, value in straight.model.state_dict().items():
+        assert torch.equal(value, resumed.model.state_dict()[name]), name
     assert list(tmp_path.iterdir()) == []
 
 

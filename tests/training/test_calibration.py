@@ -21,6 +21,7 @@ from transun.training.calibration import balance, calibrate
 from transun.training.evaluation import evaluate, measure, predict
 from transun.training.loop import fit
 from transun.training.optimisers import SGD, Adam, AdamW, linear
+from transun.training.recipe import Recipe, plain_recipe
 from transun.transforms import Log1p
 
 LOG = OrderLog(orders=40_000, users=50, items=40, history=0)
@@ -59,7 +60,7 @@ def net(seed=0):
 @pytest.fixture(scope="module")
 def log_model():
     model = Model(NETWORK, LogMSE())
-    fit(model, TRAIN, optimiser=Adam(1e-2), epochs=4, batch_size=256, decay=linear, averaging=EMA(0.99))
+    fit(model, TRAIN, Recipe(Adam(1e-2), epochs=4, batch_size=256))
     return model
 
 
@@ -93,7 +94,7 @@ class TestCalibrate:
         """methods.md §8: residuals computed with dropout on are too wide."""
         data = Dataset(X, Y)
         model = Model(Custom(lambda: nn.Sequential(nn.Linear(3, 32), nn.Dropout(0.5)), 32), LogMSE())
-        fit(model, data, epochs=20)
+        fit(model, data, plain_recipe(epochs=20))
         expected = (model.head.point(model.raw(X)) - Y.log1p()).square().mean().sqrt()
         learned = calibrate(model.train(), data, NormalTheory()).head.correction.sigma
         torch.testing.assert_close(learned, expected)
@@ -122,7 +123,7 @@ class TestCalibrate:
     def test_under_a_scale(self):
         data = Dataset(X, 1e6 * Y)
         model = Model(Constant(), Scaled(LogMSE()))
-        fit(model, data)
+        fit(model, data, plain_recipe())
         corrected = calibrate(model, data, SecondOrder())
         # ln(1 + y/c): c·(eᵘ - 1 + ½eᵘσ²)
         u, sigma = model.head.point(model.raw(X[:1])).double(), corrected.head.correction.sigma.double()
@@ -139,7 +140,11 @@ class TestDebias:
         """The user's module predicts eᶠ - 1 of a log-trained net: too low by a fifth; with z it is within 4 σ."""
         assert evaluate(log_model, TEST, [PGR])["PGR"] < 0.8
         model = debias(log_model, absolute, backbone=NETWORK)
-        fit(model, TRAIN, optimiser=Adam(1e-2), epochs=4, batch_size=256, decay=linear, averaging=EMA(0.99))
+        fit(
+            model,
+            TRAIN,
+            Recipe(Adam(1e-2), epochs=4, batch_size=256),
+        )
         meter = measure(model, TEST, [PGR])
         assert abs(meter.compute()["PGR"] - 1.0) < 4 * meter.standard_errors()["PGR"] + 0.03  # as in test_training
         torch.testing.assert_close(model.head.undebiased(model.raw(TEST.x)), predict(log_model, TEST))
@@ -170,7 +175,10 @@ class TestDebias:
         branch = copy.deepcopy(model.network.branch.state_dict())
         optimiser = AdamW(0.05, weight_decay=0.5)
         history = fit(
-            model, DATA, optimiser=optimiser, epochs=3, batch_size=50, averaging=EMA(0.9), valid=DATA, clip=1.0
+            model,
+            DATA,
+            plain_recipe(optimiser=optimiser, epochs=3, batch_size=50, averaging=EMA(0.9), clip=1.0),
+            valid=DATA,
         )
         kept = model.network.host.module.state_dict()
         assert before.keys() == kept.keys()
@@ -193,7 +201,7 @@ class TestDebias:
         """One step of SGD on the module is the step it would have made without the bias branch."""
         host = net()
         model = debias(host, squared, backbone=Custom(hidden, 16), freeze=False)
-        fit(model, DATA, optimiser=SGD(0.1), batch_size=len(Y), seed=3)
+        fit(model, DATA, plain_recipe(optimiser=SGD(0.1), batch_size=len(Y), seed=3))
         alone = copy.deepcopy(host).train()
         with torch.random.fork_rng():
             torch.manual_seed(3)
@@ -221,7 +229,7 @@ class TestDebias:
         nn.init.constant_(list(linear_module.parameters())[1], Y.median().item())
         model = debias(linear_module, absolute, backbone=Custom(nn.Identity, 3))
         assert Y.median() < 0.7 * Y.mean()
-        fit(model, DATA, optimiser=Adam(0.02), epochs=100, batch_size=100, decay=linear)
+        fit(model, DATA, plain_recipe(optimiser=Adam(0.02), epochs=100, batch_size=100, decay=linear))
         # κ is the same for all rows here, so a free output bias makes the training total exact.
         assert evaluate(model, DATA, [PGR])["PGR"] == pytest.approx(1.0, abs=0.01)
 
@@ -249,7 +257,7 @@ class TestDebias:
 
     def test_export_copy_pickle_and_state_dict(self):
         model = debias(net(), squared, backbone=Custom(nn.Identity, 8), features=Net.encode)
-        fit(model, DATA, epochs=2)
+        fit(model, DATA, plain_recipe(epochs=2))
         batch = torch.export.Dim("batch")
         exported = torch.export.export(model, (X[:9],), dynamic_shapes=({0: batch},)).module()
         torch.testing.assert_close(exported(X), model(X))
@@ -285,7 +293,7 @@ class TestDebias:
     def test_wrong_outputs_are_named(self, module, shape, freeze):
         model = debias(module, squared, backbone=Constant(), freeze=freeze)
         with pytest.raises(ValueError, match=rf"one estimate per row, \(B,\) or \(B, 1\); .*{shape}"):
-            fit(model, DATA)
+            fit(model, DATA, plain_recipe())
 
     def test_losses_that_are_already_averaged_are_refused(self):
         with pytest.raises(ValueError, match=r"one cost per row, \(B,\); for 3 rows this one returned \(\)"):

@@ -11,6 +11,7 @@ from transun.training import engine
 from transun.training.engine import Compiled, Eager
 from transun.training.loop import fit
 from transun.training.optimisers import SGD, RowWise
+from transun.training.recipe import plain_recipe
 
 LOG = OrderLog(orders=4 * 64 + 40, users=900, items=2000, history=3)
 DATA = LOG.dataset()
@@ -21,10 +22,10 @@ def weights(model):
     return torch.cat([p.detach().flatten() for p in model.parameters()])
 
 
-def trained(how, head=LogSUN(shared=1), batch_size=64, **plan):
+def trained(how, head=LogSUN(shared=1), batch_size=64, resume=None, on_step=None, **settings):
     model = Model(NETWORK, head)
-    history = fit(model, DATA, optimiser=RowWise(0.01, SGD(0.01)), batch_size=batch_size, engine=how, **plan)
-    return model, history
+    recipe = plain_recipe(optimiser=RowWise(0.01, SGD(0.01)), batch_size=batch_size, engine=how, **settings)
+    return model, fit(model, DATA, recipe, resume=resume, on_step=on_step)
 
 
 @pytest.fixture
@@ -50,13 +51,13 @@ def programs(monkeypatch):
 def test_eager_is_the_default():
     torch.manual_seed(0)
     model = Model(NETWORK, LogSUN(shared=1))
-    fit(model, DATA, optimiser=RowWise(0.01, SGD(0.01)), batch_size=64)
+    fit(model, DATA, plain_recipe(optimiser=RowWise(0.01, SGD(0.01)), batch_size=64))
     assert torch.equal(weights(model), weights(trained(Eager())[0]))
 
 
 def test_bfloat16_is_near_and_not_the_same():
     model, _ = trained(Eager(), epochs=3)
-    exact, rounded = (how.terms(model, 64)(DATA.x, DATA.y, None) for how in (Eager(), Eager("bfloat16")))
+    exact, rounded = (how.loss_function(model, 64)(DATA.x, DATA.y, None) for how in (Eager(), Eager("bfloat16")))
     assert exact[0] == rounded[0] == ("inner.point", "bias")
     assert exact[1][0] != rounded[1][0]
     assert rounded[1][0].item() == pytest.approx(exact[1][0].item(), rel=2**-7)  # operands are off by 2⁻⁹ at most
@@ -66,7 +67,7 @@ def test_bfloat16_is_near_and_not_the_same():
 
 def test_losses_are_computed_in_float32():
     """An estimate of 1000.5 needs more than 8 bits: half precision would call it 1000."""
-    terms = Eager("bfloat16").terms(model := Model(NETWORK, LogMSE()).prepare(DATA.targets()), 64)
+    terms = Eager("bfloat16").loss_function(model := Model(NETWORK, LogMSE()).prepare(DATA.targets()), 64)
     with torch.no_grad():
         model.network.outputs[0].bias.fill_(0.0)
     y = torch.full((len(DATA.y),), 1000.5)

@@ -6,13 +6,14 @@ import torch
 from transun.backbones import Constant, EmbeddingMLP
 from transun.data import Dataset, OrderLog
 from transun.heads import MSE, LogMSE, LogSUN, Scaled
-from transun.metrics import NRMSE, PGR, STRE, XAUC, Meter
+from transun.metrics import NRMSE, PGR, RMSE, STRE, XAUC, Meter
 from transun.models.network import Model
 from transun.models.spec import dumps
 from transun.training.averaging import EMA, Average, Tail
 from transun.training.evaluation import evaluate, measure, predict
 from transun.training.loop import fit
 from transun.training.optimisers import SGD, Adagrad, AdagradDecay, Adam, AdamW, RowWise, constant, cosine, linear
+from transun.training.recipe import Recipe, plain_recipe
 
 LOG = OrderLog(orders=4000, users=50, items=40, history=4)
 NETWORK = EmbeddingMLP(LOG.sizes, {"history": "item"}, ("log_price",), dim=4, hidden=(16, 8), dropout=0.2)
@@ -38,18 +39,18 @@ class TestFit:
     def test_same_seed_same_weights_to_the_last_bit(self, optimiser):
         models = [Model(NETWORK, LogSUN()) for _ in range(2)]
         for model in models:
-            fit(model, DATA, optimiser=optimiser, averaging=EMA(0.9), seed=5)
+            fit(model, DATA, plain_recipe(optimiser=optimiser, averaging=EMA(0.9), seed=5))
         assert torch.equal(weights(models[0]), weights(models[1]))
 
     def test_another_seed_other_weights(self, optimiser):
         models = [Model(NETWORK, LogSUN()) for _ in range(2)]
         for seed, model in enumerate(models):
-            fit(model, DATA, optimiser=optimiser, seed=seed)
+            fit(model, DATA, plain_recipe(optimiser=optimiser, seed=seed))
         assert not torch.equal(weights(models[0]), weights(models[1]))
 
     def test_learns(self, optimiser):
         model = Model(NETWORK, LogMSE())
-        history = fit(model, DATA, optimiser=optimiser, epochs=3, batch_size=100)
+        history = fit(model, DATA, plain_recipe(optimiser=optimiser, epochs=3, batch_size=100))
         early, late = history.steps[:10], history.steps[-10:]
         assert sum(step.loss for step in late) < 0.9 * sum(step.loss for step in early)
         assert len(history.steps) == 90
@@ -59,7 +60,7 @@ class TestFit:
         torch.manual_seed(1)
         expected = torch.rand(3)
         torch.manual_seed(1)
-        fit(Model(NETWORK, LogSUN()), DATA, optimiser=optimiser)
+        fit(Model(NETWORK, LogSUN()), DATA, plain_recipe(optimiser=optimiser))
         assert torch.equal(torch.rand(3), expected)
 
 
@@ -71,7 +72,11 @@ def test_fit_debiases():
     meters = {}
     for head in (LogMSE(), LogSUN(shared=1)):
         model = Model(network, head)
-        fit(model, train, optimiser=Adam(1e-2), epochs=5, batch_size=256, decay=linear, averaging=EMA(0.99))
+        fit(
+            model,
+            train,
+            Recipe(Adam(1e-2), epochs=5, batch_size=256),
+        )
         meters[type(head).__name__] = measure(model, test, [PGR])
     assert meters["PointHead"].compute()["PGR"] < 0.8
     error = meters["GTS"].standard_errors()["PGR"]
@@ -84,8 +89,8 @@ def test_sample_weight_two_is_the_row_twice():
     twice = torch.tensor([0, 1, 1, 2])
     network = EmbeddingMLP(numeric=("a",), hidden=(4,))
     models = [Model(network, MSE()).prepare(y) for _ in range(2)]
-    fit(models[0], Dataset(x, y, weight=[1.0, 2.0, 1.0]), epochs=20, batch_size=4, optimiser=SGD(0.01))
-    fit(models[1], Dataset({"a": x["a"][twice]}, y[twice]), epochs=20, batch_size=4, optimiser=SGD(0.01))
+    fit(models[0], Dataset(x, y, weight=[1.0, 2.0, 1.0]), plain_recipe(epochs=20, batch_size=4, optimiser=SGD(0.01)))
+    fit(models[1], Dataset({"a": x["a"][twice]}, y[twice]), plain_recipe(epochs=20, batch_size=4, optimiser=SGD(0.01)))
     torch.testing.assert_close(weights(models[0]), weights(models[1]), rtol=1e-4, atol=1e-5)
 
 
@@ -93,7 +98,7 @@ def test_a_batch_of_weightless_rows_teaches_nothing():
     model = Model(Constant(), MSE()).prepare(torch.tensor([1.0, 3.0]))
     before = weights(model)
     data = Dataset({"a": [0.0, 0.0]}, [1.0, 3.0], weight=[0.0, 1.0])
-    history = fit(model, data.take([0, 1]), batch_size=1, optimiser=SGD(1e-9))
+    history = fit(model, data.take([0, 1]), plain_recipe(batch_size=1, optimiser=SGD(1e-9)))
     assert all(math.isfinite(step.loss) for step in history.steps)
     torch.testing.assert_close(weights(model), before)
 
@@ -106,18 +111,18 @@ def test_starts_at_the_constant_optimum():
 
 def test_later_fits_go_on_from_the_weights():
     model = Model(NETWORK, LogSUN())
-    fit(model, DATA)
+    fit(model, DATA, plain_recipe())
     head, before = model.head, weights(model)
-    fit(model, DATA, optimiser=SGD(1e-12))
+    fit(model, DATA, plain_recipe(optimiser=SGD(1e-12)))
     assert model.head is head
     torch.testing.assert_close(weights(model), before)
 
 
 def test_warm_start_takes_over_the_base():
     base = Model(NETWORK, LogMSE())
-    fit(base, DATA)
+    fit(base, DATA, plain_recipe())
     model = Model(NETWORK, LogSUN(shared=1), seed=9)
-    fit(model, DATA, base=base, optimiser=SGD(1e-12))
+    fit(model, DATA, plain_recipe(optimiser=SGD(1e-12)), base=base)
     raw = model.raw(VALID.x)
     torch.testing.assert_close(model.head.undebiased(raw), predict(base, VALID))
     assert dumps(model.head.inner) == dumps(base.head)
@@ -126,43 +131,45 @@ def test_warm_start_takes_over_the_base():
 def test_warm_start_refuses_a_base_that_does_not_fit():
     base = Model(EmbeddingMLP(LOG.sizes, dim=4, hidden=(16, 8)), LogMSE()).prepare(DATA.targets())
     with pytest.raises(ValueError, match="the base does not fit"):
-        fit(Model(NETWORK, LogSUN()), DATA, base=base)
+        fit(Model(NETWORK, LogSUN()), DATA, plain_recipe(), base=base)
     two = Model(NETWORK, LogSUN()).prepare(DATA.targets())
     with pytest.raises(ValueError, match="cannot stand where"):
-        fit(Model(NETWORK, LogSUN()), DATA, base=two)
+        fit(Model(NETWORK, LogSUN()), DATA, plain_recipe(), base=two)
 
 
 class TestValidation:
     def test_keeps_the_best_weights(self):
         model = Model(NETWORK, LogMSE())
-        history = fit(model, DATA, valid=VALID, epochs=6, optimiser=Adam(0.02))
+        history = fit(model, DATA, plain_recipe(epochs=6, optimiser=Adam(0.02)), valid=VALID)
         assert len(history.checks) == 6
-        assert history.best.value == min(check.value for check in history.checks)
-        assert evaluate(model, VALID, [NRMSE])["NRMSE"] == pytest.approx(history.best.value, rel=1e-6)
+        assert history.best.values["RMSE"] == min(check.values["RMSE"] for check in history.checks)
+        # Every check has the error and the bias of the total besides what it compares by.
+        found = evaluate(model, VALID, [RMSE, NRMSE, PGR])
+        assert found == pytest.approx(history.best.values, rel=1e-6)
 
     def test_a_metric_to_maximise(self):
         model = Model(NETWORK, LogMSE())
-        history = fit(model, DATA, valid=VALID, monitor=XAUC, epochs=4, optimiser=Adam(0.02))
-        assert history.best.value == max(check.value for check in history.checks)
+        history = fit(model, DATA, plain_recipe(monitor=XAUC, epochs=4, optimiser=Adam(0.02)), valid=VALID)
+        assert history.best.values["XAUC"] == max(check.values["XAUC"] for check in history.checks)
 
     def test_a_metric_to_bring_to_zero(self):
-        history = fit(Model(NETWORK, LogSUN()), DATA, valid=VALID, monitor=STRE, epochs=4)
-        assert abs(history.best.value) == min(abs(check.value) for check in history.checks)
+        history = fit(Model(NETWORK, LogSUN()), DATA, plain_recipe(monitor=STRE, epochs=4), valid=VALID)
+        assert abs(history.best.values["STRE"]) == min(abs(check.values["STRE"]) for check in history.checks)
 
     def test_stops_when_patience_runs_out(self):
         model = Model(NETWORK, LogMSE())
-        history = fit(model, DATA, valid=VALID, epochs=50, patience=2, optimiser=Adam(0.05))
+        history = fit(model, DATA, plain_recipe(epochs=50, patience=2, optimiser=Adam(0.05)), valid=VALID)
         assert history.stopped_early
         assert history.checks[-1].step - history.best.step == 2 * math.ceil(len(DATA) / 512)
 
     def test_looks_between_epochs(self):
-        history = fit(Model(NETWORK, LogMSE()), DATA, valid=VALID, check_every=2)
+        history = fit(Model(NETWORK, LogMSE()), DATA, plain_recipe(checks_per_epoch=3), valid=VALID)
         assert [check.step for check in history.checks] == [2, 4, 6]
 
     def test_averaged_weights_are_what_is_judged_and_kept(self):
         model = Model(NETWORK, LogMSE())
-        history = fit(model, DATA, valid=VALID, epochs=3, averaging=EMA(0.9))
-        assert evaluate(model, VALID, [NRMSE])["NRMSE"] == pytest.approx(history.best.value, rel=1e-6)
+        history = fit(model, DATA, plain_recipe(epochs=3, averaging=EMA(0.9)), valid=VALID)
+        assert evaluate(model, VALID, [NRMSE])["NRMSE"] == pytest.approx(history.best.values["NRMSE"], rel=1e-6)
 
 
 def test_tail_average_is_the_mean_of_the_last_weights():
@@ -171,9 +178,7 @@ def test_tail_average_is_the_mean_of_the_last_weights():
     fit(
         model,
         Dataset({"a": torch.zeros(3000)}, DATA.y),
-        batch_size=300,
-        optimiser=SGD(0.1),
-        averaging=Tail(0.5),
+        plain_recipe(batch_size=300, optimiser=SGD(0.1), averaging=Tail(0.5)),
         on_step=lambda step: seen.append(weights(model)),
     )
     torch.testing.assert_close(weights(model), torch.stack(seen[5:]).mean(0))
@@ -193,7 +198,7 @@ def test_average_stands_in_and_steps_back():
 def test_decay_reaches_the_optimiser():
     rates = []
     for schedule in (constant, linear, cosine):
-        history = fit(Model(Constant(), MSE()), DATA, decay=schedule, batch_size=1500, optimiser=SGD(0.1))
+        history = fit(Model(Constant(), MSE()), DATA, plain_recipe(decay=schedule, batch_size=1500, optimiser=SGD(0.1)))
         rates.append([step.rate for step in history.steps])
     assert rates == [[0.1, 0.1], [0.1, 0.05], [0.1, 0.05]]
 
@@ -202,13 +207,13 @@ def test_clipping_bounds_the_step():
     model = Model(Constant(), MSE()).prepare(torch.tensor([0.0]))
     far = Dataset({"a": [0.0]}, [1e6])
     model.prepared = True
-    fit(model, far, optimiser=SGD(1.0), clip=0.5)
+    fit(model, far, plain_recipe(optimiser=SGD(1.0), clip=0.5))
     assert weights(model).abs().max() == pytest.approx(0.5, rel=1e-4)
 
 
 def test_divergence_is_named():
     with pytest.raises(FloatingPointError, match=r"'point' became .* lower the learning rate"):
-        fit(Model(NETWORK, MSE()), DATA, optimiser=SGD(1e6), epochs=5)
+        fit(Model(NETWORK, MSE()), DATA, plain_recipe(optimiser=SGD(1e6), epochs=5))
 
 
 def test_interrupting_leaves_a_usable_model():
@@ -219,19 +224,19 @@ def test_interrupting_leaves_a_usable_model():
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        fit(model, DATA, on_step=stop, averaging=EMA(0.9))
+        fit(model, DATA, plain_recipe(averaging=EMA(0.9)), on_step=stop)
     assert not model.training
     assert predict(model, VALID).isfinite().all()
 
 
 PLANS = [Adam(), RowWise(0.05)]
-PLAN = {"epochs": 3, "averaging": EMA(0.9), "valid": VALID, "check_every": 4, "decay": linear, "seed": 3}
+PLAN = {"epochs": 3, "averaging": EMA(0.9), "checks_per_epoch": 2, "decay": linear, "seed": 3}
 
 
 class TestResume:
     def uninterrupted(self, optimiser):
         model = Model(NETWORK, LogSUN())
-        return model, fit(model, DATA, **PLAN, optimiser=optimiser)
+        return model, fit(model, DATA, plain_recipe(**PLAN, optimiser=optimiser), valid=VALID)
 
     @pytest.mark.parametrize("optimiser", PLANS, ids=repr)
     @pytest.mark.parametrize("at", [0, 5, 9, 16])
@@ -242,12 +247,24 @@ class TestResume:
 
         path = tmp_path / "runs" / "state.pt"
         with pytest.raises(KeyboardInterrupt):
-            fit(Model(NETWORK, LogSUN()), DATA, **PLAN, optimiser=optimiser, resume=path, on_step=stop)
+            fit(
+                Model(NETWORK, LogSUN()),
+                DATA,
+                plain_recipe(**PLAN, optimiser=optimiser),
+                valid=VALID,
+                resume=path,
+                on_step=stop,
+            )
         assert path.exists()
         resumed = Model(NETWORK, LogSUN())
         steps = []
         history = fit(
-            resumed, DATA, **PLAN, optimiser=optimiser, resume=path, on_step=lambda step: steps.append(step.step)
+            resumed,
+            DATA,
+            plain_recipe(**PLAN, optimiser=optimiser),
+            valid=VALID,
+            resume=path,
+            on_step=lambda step: steps.append(step.step),
         )
         assert steps[0] == at + 1
         model, whole = self.uninterrupted(optimiser)
@@ -261,14 +278,14 @@ class TestResume:
         path = tmp_path / "state.pt"
         self.interrupt(path)
         with pytest.raises(ValueError, match="belongs to another run"):
-            fit(Model(NETWORK, LogSUN()), DATA, resume=path, epochs=9)
+            fit(Model(NETWORK, LogSUN()), DATA, plain_recipe(epochs=9), resume=path)
 
     @pytest.mark.parametrize("content", [b"", b"nonsense", b"PK\x03\x04broken"])
     def test_a_foreign_file_is_refused(self, tmp_path, content):
         path = tmp_path / "state.pt"
         path.write_bytes(content)
         with pytest.raises(ValueError, match="remove it to start over"):
-            fit(Model(NETWORK, LogSUN()), DATA, resume=path)
+            fit(Model(NETWORK, LogSUN()), DATA, plain_recipe(), resume=path)
 
     def test_nothing_in_the_file_is_executed(self, tmp_path):
         class Evil:
@@ -278,7 +295,7 @@ class TestResume:
         path = tmp_path / "state.pt"
         torch.save({"plan": Evil()}, path)
         with pytest.raises(ValueError, match="remove it to start over"):
-            fit(Model(NETWORK, LogSUN()), DATA, resume=path)
+            fit(Model(NETWORK, LogSUN()), DATA, plain_recipe(), resume=path)
         assert not (tmp_path / "touched").exists()
 
     def interrupt(self, path):
@@ -286,13 +303,13 @@ class TestResume:
             raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            fit(Model(NETWORK, LogSUN()), DATA, **PLAN, resume=path, on_step=stop)
+            fit(Model(NETWORK, LogSUN()), DATA, plain_recipe(**PLAN), valid=VALID, resume=path, on_step=stop)
 
 
 def test_progress_is_shown(capsys):
-    fit(Model(NETWORK, LogSUN()), DATA, progress=True)
+    fit(Model(NETWORK, LogSUN()), DATA, plain_recipe(), progress=True)
     assert "training" in capsys.readouterr().err
-    fit(Model(NETWORK, LogSUN()), DATA)
+    fit(Model(NETWORK, LogSUN()), DATA, plain_recipe())
     assert capsys.readouterr().err == ""
 
 
@@ -302,32 +319,32 @@ def test_progress_is_shown(capsys):
         ({"epochs": 0}, "epochs >= 1"),
         ({"batch_size": 0}, "batch_size >= 1"),
         ({"clip": 0.0}, "clip > 0"),
-        ({"patience": 3}, "pass valid"),
-        ({"check_every": 3}, "pass valid"),
-        ({"patience": 0, "valid": VALID}, "patience >= 1"),
+        ({"checks_per_epoch": 0}, "checks_per_epoch >= 1"),
+        ({"patience": 0}, "patience >= 1"),
+        ({"valid_share": 1.0}, "valid_share < 1"),
     ],
 )
 def test_bad_arguments(arguments, message):
     with pytest.raises(ValueError, match=message):
-        fit(Model(NETWORK, LogSUN()), DATA, **arguments)
+        Recipe(**arguments)
 
 
 def test_negative_targets_under_a_logarithm_are_named_before_training():
     with pytest.raises(ValueError, match=r"target -2 in row 1 is below 0 .* use Asinh\(\)"):
-        fit(Model(Constant(), LogSUN()), Dataset({"a": [0.0, 0.0]}, [1.0, -2.0]))
+        fit(Model(Constant(), LogSUN()), Dataset({"a": [0.0, 0.0]}, [1.0, -2.0]), plain_recipe())
 
 
 def test_one_row_and_a_constant_target():
     for y in ([7.0], [7.0] * 50):
         model = Model(Constant(), LogSUN())
-        fit(model, Dataset({"a": torch.zeros(len(y))}, y))
+        fit(model, Dataset({"a": torch.zeros(len(y))}, y), plain_recipe())
         assert predict(model, Dataset({"a": [0.0]}, [0.0])).item() == pytest.approx(7.0, rel=1e-2)
 
 
 def test_huge_targets_do_not_overflow():
     data = Dataset({"a": torch.zeros(4)}, [1e12, 2e12, 3e12, 6e12])
     model = Model(Constant(), Scaled(LogSUN()))
-    fit(model, data)
+    fit(model, data, plain_recipe())
     assert evaluate(model, data, [PGR])["PGR"] == pytest.approx(1.0, rel=1e-3)
 
 
@@ -344,7 +361,7 @@ class TestAdagradDecay:
     def test_equals_adagrad_before_the_first_decay(self):
         models = [Model(NETWORK, LogMSE()) for _ in range(2)]
         torch_adagrad = torch.optim.Adagrad
-        fit(models[0], DATA, optimiser=AdagradDecay(0.05, floor=0.1))
+        fit(models[0], DATA, plain_recipe(optimiser=AdagradDecay(0.05, floor=0.1)))
         models[1].prepare(DATA.targets().double())
         reference = torch_adagrad(models[1].parameters(), 0.05, initial_accumulator_value=0.1, eps=0.0)
         with torch.random.fork_rng():

@@ -12,6 +12,7 @@ from transun.support.text_form import dumps, parse
 from transun.training.averaging import EMA, Average, Tail
 from transun.training.loop import fit
 from transun.training.optimisers import SGD, Adam, RowWise
+from transun.training.recipe import plain_recipe
 
 # More items than a batch of 64 rows looks up, fewer hours: one table is gathered, the other stands as it is.
 LOG = OrderLog(orders=1500, users=900, items=2000, history=4)
@@ -49,7 +50,7 @@ def by_hand(model, rate, dense, batches, clip=None):
 def test_equals_adagrad_of_rows_written_out(network, head, clip):
     # In float64: the first step of a row has the length of the rate however small its gradient, rounding included.
     models = [Model(network, head).prepare(DATA.targets()).double() for _ in range(2)]
-    fit(models[0], DATA, optimiser=RowWise(0.05, dense=SGD(0.01)), batch_size=64, clip=clip, seed=0)
+    fit(models[0], DATA, plain_recipe(optimiser=RowWise(0.05, dense=SGD(0.01)), batch_size=64, clip=clip, seed=0))
     by_hand(models[1], 0.05, 0.01, DATA.batches(64, seed=0), clip)
     for one, other in zip(models[0].parameters(), models[1].parameters(), strict=True):
         torch.testing.assert_close(one, other, rtol=1e-7, atol=1e-8)
@@ -65,7 +66,7 @@ def test_one_row_named_by_several_columns_moves_once_with_the_sum():
             model.network.outputs[0].weight.fill_(1.0)
             model.network.stacks[0][1][0].weight.fill_(1.0)
             tables(model)[0].abs_()
-    fit(models[0], Dataset(x, [9.0]), optimiser=RowWise(0.5, dense=SGD(1e-9)))
+    fit(models[0], Dataset(x, [9.0]), plain_recipe(optimiser=RowWise(0.5, dense=SGD(1e-9))))
     by_hand(models[1], 0.5, 1e-9, Dataset(x, [9.0]).batches(1))
     torch.testing.assert_close(*(tables(model)[0] for model in models))
     before = Model(network, MSE()).prepare(torch.tensor([1.0]))
@@ -79,7 +80,7 @@ def test_rows_that_no_batch_names_keep_their_bits_and_have_no_gradient():
     model = Model(MLP, LogSUN(shared=1))
     before = [table.detach().clone() for table in tables(model)]
     few = DATA.take(range(30))
-    fit(model, few, optimiser=RowWise(), epochs=3)
+    fit(model, few, plain_recipe(optimiser=RowWise(), epochs=3))
     for name, table, old in zip(LOG.sizes, tables(model), before, strict=True):
         named = few.x[name] if name != "item" else torch.cat([few.x["item"], few.x["history"].flatten()])
         still = torch.ones(len(table), dtype=torch.bool)
@@ -95,7 +96,7 @@ def test_memory_of_a_step_does_not_grow_with_the_table():
     size, rows = 100_000, 8
     network = EmbeddingMLP({"item": size}, dim=2, hidden=(4,))
     model = Model(network, LogMSE()).prepare(torch.ones(3))
-    stepper = RowWise().stepper(model)
+    stepper = RowWise().on(model)
     made = []
 
     class Watch(torch.utils._python_dispatch.TorchDispatchMode):
@@ -108,7 +109,7 @@ def test_memory_of_a_step_does_not_grow_with_the_table():
             return out
 
     with Watch():
-        with stepper.reading({"item": torch.arange(rows)}) as x:
+        with stepper.batch_view({"item": torch.arange(rows)}) as x:
             model.loss(x, torch.arange(1.0, rows + 1))["point"].mean().backward()
         stepper.step()
     assert made
@@ -119,13 +120,18 @@ def test_memory_of_a_step_does_not_grow_with_the_table():
 def test_average_of_rows_is_the_average_of_whole_tables(averaging):
     """Every step's weights, averaged afterwards by the formula."""
     model, seen = Model(MLP, LogSUN(shared=1)), []
-    fit(model, DATA, optimiser=RowWise(0.05), batch_size=64, on_step=lambda _: seen.append([*map(copy, tables(model))]))
+    fit(
+        model,
+        DATA,
+        plain_recipe(optimiser=RowWise(0.05), batch_size=64),
+        on_step=lambda _: seen.append([*map(copy, tables(model))]),
+    )
     averages = seen[0]
     for step, present in enumerate(seen):
         weight = averaging.weight(step, len(seen))
         averages = [old + weight * (new - old) for old, new in zip(averages, present, strict=True)]
     averaged = Model(MLP, LogSUN(shared=1))
-    fit(averaged, DATA, optimiser=RowWise(0.05), batch_size=64, averaging=averaging)
+    fit(averaged, DATA, plain_recipe(optimiser=RowWise(0.05), batch_size=64, averaging=averaging))
     for one, other in zip(tables(averaged), averages, strict=True):
         torch.testing.assert_close(one.double(), other, rtol=1e-5, atol=1e-6)
 
@@ -138,8 +144,8 @@ def test_average_that_is_looked_at_goes_on_the_same():
     """Validation swaps the average in and out; what comes out at the end must not depend on it."""
     plain, checked = (Model(MLP, LogMSE()) for _ in range(2))
     plan = {"optimiser": RowWise(0.05), "batch_size": 64, "averaging": EMA(0.9)}
-    fit(plain, DATA, **plan)
-    history = fit(checked, DATA, **plan, valid=DATA, check_every=5)
+    fit(plain, DATA, plain_recipe(**plan))
+    history = fit(checked, DATA, plain_recipe(**plan, checks_per_epoch=3), valid=DATA)
     assert history.best.step == history.checks[-1].step  # else the best weights are others
     for one, other in zip(tables(plain), tables(checked), strict=True):
         torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-7)
@@ -161,7 +167,7 @@ def test_network_without_tables_is_trained_by_the_dense_optimiser():
     data = Dataset({"a": torch.zeros(40)}, torch.arange(40.0))
     models = [Model(Constant(), MSE()) for _ in range(2)]
     for model, optimiser in zip(models, (RowWise(dense=Adam(0.1)), Adam(0.1)), strict=True):
-        fit(model, data, optimiser=optimiser, batch_size=4)
+        fit(model, data, plain_recipe(optimiser=optimiser, batch_size=4))
     assert torch.equal(models[0].network.outputs[0].bias, models[1].network.outputs[0].bias)
 
 
@@ -177,14 +183,14 @@ def test_an_id_without_a_row_is_named(column, value, message):
     x[column].view(-1)[0] = value
     model = Model(MLP, LogMSE())
     with pytest.raises(IndexError, match=message):
-        fit(model, Dataset(x, DATA.y), optimiser=RowWise(), batch_size=32)
+        fit(model, Dataset(x, DATA.y), plain_recipe(optimiser=RowWise(), batch_size=32))
     assert [len(table) for table in tables(model)] == list(LOG.sizes.values())  # the whole tables are back
 
 
 def test_columns_that_read_one_table_in_one_part_and_two_in_another_are_refused():
     parts = torch.nn.ModuleList([_reader({"item": 9}), _reader({"item": 10})])
     with pytest.raises(ValueError, match="column 'item' reads tables of different sizes"):
-        RowWise().stepper(parts)
+        RowWise().on(parts)
 
 
 def _reader(sizes):
@@ -198,16 +204,16 @@ def test_text_form():
 
 
 def test_parameters_alone_are_refused():
-    with pytest.raises(ValueError, match="must see which columns read which table"):
+    with pytest.raises(ValueError, match="must know which columns read which table"):
         RowWise().build([torch.nn.Parameter(torch.zeros(1))])
 
 
 def test_decay_scales_both_rates():
     model = Model(MLP, LogMSE())
-    stepper = RowWise(0.5, dense=SGD(0.1)).stepper(model)
+    stepper = RowWise(0.5, dense=SGD(0.1)).on(model)
     stepper.scale_rates(0.5)
     assert stepper.dense.param_groups[0]["lr"] == 0.05
-    with stepper.reading(DATA.x) as x:
+    with stepper.batch_view(DATA.x) as x:
         model.loss(x, DATA.y)["point"].mean().backward()
     before = tables(model)[0].detach().clone()
     stepper.step()

@@ -9,7 +9,7 @@ from transun.heads import MSE, LogMSE, LogSUN, Scaled
 from transun.training.optimisers import SGD, Adam
 from transun_paper.lab.pool import carry_out
 from transun_paper.lab.protocol import Budget, Protocol, Study, read_studies
-from transun_paper.lab.run import MLP, Run, Training
+from transun_paper.lab.run import MLP, Run, lab_recipe
 from transun_paper.lab.store import Store
 
 NET = MLP(dim=4, hidden=(8,))
@@ -105,7 +105,7 @@ def test_a_study_survives_its_text(key):
 
 def test_one_candidate_needs_no_contest(key, cache, tmp_path):
     store = Store(tmp_path)
-    study = Study((Run(key, LogMSE(), Training(batch_size=64), NET),), (0, 1))
+    study = Study((Run(key, LogMSE(), lab_recipe(batch_size=64), NET),), (0, 1))
     assert study.decided(store)
     assert [run.seed for run in study.finals(store)] == [0, 1]
     carry_out([study], store, cache, jobs=1)
@@ -114,7 +114,7 @@ def test_one_candidate_needs_no_contest(key, cache, tmp_path):
 
 def test_what_failed_is_not_chosen(key, cache, tmp_path):
     store = Store(tmp_path)
-    good, bad = Training(Adam(1e-2), batch_size=64), Training(SGD(1e20), batch_size=32)
+    good, bad = lab_recipe(optimiser=Adam(1e-2), batch_size=64), lab_recipe(optimiser=SGD(1e20), batch_size=32)
     study = Study(tuple(Run(key, LogMSE(), training, NET) for training in (bad, good)), (0, 1))
     carry_out([study], store, cache, jobs=1)
     assert study.chosen(store).training == good
@@ -135,4 +135,4 @@ def test_nonsense_is_refused(tmp_path):
     with pytest.raises(ValueError, match="jobs"):
         carry_out([], Store(tmp_path), tmp_path, jobs=0)
     with pytest.raises(ValueError, match="epochs"):
-        Training(epochs=0)
+        lab_recipe(epochs=0)

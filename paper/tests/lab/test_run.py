@@ -15,18 +15,18 @@ from transun.training.optimisers import SGD, Adam, cosine
 from transun_paper.lab.encoded_dataset import Frozen
 from transun_paper.lab.execute import execute
 from transun_paper.lab.methods import METHODS
-from transun_paper.lab.run import MLP, Run, Training
+from transun_paper.lab.run import MLP, Run, lab_recipe
 
 NET = MLP(dim=4, hidden=(8,))
-TRAINING = Training(Adam(1e-2), epochs=2, batch_size=64)
+TRAINING = lab_recipe(optimiser=Adam(1e-2), epochs=2, batch_size=64)
 
 
 def test_a_run_survives_its_text():
-    training = Training(SGD(0.1), epochs=3, decay=cosine, averaging=None, patience=None)
+    training = lab_recipe(optimiser=SGD(0.1), epochs=3, decay=cosine, averaging=None, patience=None)
     run = Run("tiny-0", GTS(OptDist(), shared=1), training, NET, Smearing(64), seed=7)
     again = Run.parse(run.text)
     assert again == run
-    assert json.loads(again.text)["training"] == "Training(SGD(0.1), 3, decay=cosine, averaging=None, patience=None)"
+    assert json.loads(again.text)["training"] == "Recipe(SGD(0.1), 3, 512, cosine, None, patience=None)"
     assert again != run.with_seed(8)
 
 
@@ -43,8 +43,8 @@ def test_methods_have_names_of_their_own():
 def test_a_report_is_what_fit_and_the_metrics_say(frozen):
     report = execute([Run("tiny-0", LogSUN(), TRAINING, NET, seed=4)], frozen)[0]
     model = Model(NET.build(frozen), LogSUN(), 4)
-    options = {"epochs": 2, "batch_size": 64, "averaging": TRAINING.averaging, "valid": frozen.valid, "seed": 4}
-    fit(model, frozen.train, optimiser=Adam(1e-2), progress=False, **options)
+    options = {"epochs": 2, "batch_size": 64, "averaging": TRAINING.averaging, "seed": 4}
+    fit(model, frozen.train, lab_recipe(optimiser=Adam(1e-2), **options), valid=frozen.valid, progress=False)
     pred, y = predict(model, frozen.test).double().numpy(), frozen.test.y.double().numpy()
     found = report["metrics"]
     assert found["STRE"] == pytest.approx((pred - y).sum() / pred.sum(), abs=1e-4)
@@ -73,8 +73,8 @@ def test_corrections_read_the_same_model(frozen):
     plain, smeared, normal = execute([run, *corrected], frozen)
     assert plain["looks"] == smeared["looks"] == normal["looks"]
     model = Model(NET.build(frozen), LogMSE(), 0)
-    options = {"epochs": 2, "batch_size": 64, "averaging": TRAINING.averaging, "valid": frozen.valid}
-    fit(model, frozen.train, optimiser=Adam(1e-2), progress=False, **options)
+    options = {"epochs": 2, "batch_size": 64, "averaging": TRAINING.averaging}
+    fit(model, frozen.train, lab_recipe(optimiser=Adam(1e-2), **options), valid=frozen.valid, progress=False)
     expected = predict(calibrate(model, frozen.valid, Smearing()), frozen.test).mean() / frozen.test.y.mean()
     assert smeared["metrics"]["PGR"] == pytest.approx(float(expected), rel=1e-4)
     assert plain["metrics"]["PGR"] < smeared["metrics"]["PGR"]
@@ -84,8 +84,8 @@ def test_the_slope_by_bin_is_that_of_the_head(frozen):
     report = execute([Run("tiny-0", LogSUN(), TRAINING, NET)], frozen)[0]
     bins = report["bins"]["target"]
     model = Model(NET.build(frozen), LogSUN(), 0)
-    options = {"epochs": 2, "batch_size": 64, "averaging": TRAINING.averaging, "valid": frozen.valid}
-    fit(model, frozen.train, optimiser=Adam(1e-2), progress=False, **options)
+    options = {"epochs": 2, "batch_size": 64, "averaging": TRAINING.averaging}
+    fit(model, frozen.train, lab_recipe(optimiser=Adam(1e-2), **options), valid=frozen.valid, progress=False)
     base = model.head.undebiased(model.raw(frozen.test.x)).detach().double().numpy()
     order = np.argsort(frozen.test.y.numpy(), kind="stable")
     first = order[: int(bins["count"][0])]
@@ -107,7 +107,7 @@ def test_a_refusal_and_a_divergence_are_reports(frozen):
     refused = Frozen("tiny", negative, frozen.valid, frozen.test, frozen.ids, frozen.bags, frozen.numeric)
     run = Run("tiny-0", LogMSE(), TRAINING, NET)
     assert "target" in execute([run], refused)[0]["failed"]
-    diverging = Run("tiny-0", LogMSE(), Training(SGD(1e20), batch_size=32), NET)
+    diverging = Run("tiny-0", LogMSE(), lab_recipe(optimiser=SGD(1e20), batch_size=32), NET)
     assert "became" in execute([diverging], frozen)[0]["failed"]
 
 

@@ -9,8 +9,10 @@ from transun.cli.app import app
 from transun.cli.options import (
     BatchSize,
     By,
+    Device,
     Epochs,
     Json,
+    Monitor,
     Patience,
     Progress,
     Rate,
@@ -23,7 +25,7 @@ from transun.cli.output import print_cells
 from transun.cli.sources import data_name, is_model, load_trained, new_folder, readable
 
 if TYPE_CHECKING:
-    from transun.tables.training import Settings
+    from transun.training.recipe import Recipe
 
 
 @app.command()
@@ -46,6 +48,8 @@ def debias(
     valid_share: ValidShare = 0.1,
     test_share: TestShare = 0.2,
     patience: Patience = 3,
+    monitor: Monitor = "RMSE",
+    device: Device = None,
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder of the new model, or file of the corrected table.")
     ] = None,
@@ -61,7 +65,7 @@ def debias(
 
     Example: transun debias scored.csv --target gmv --pred predicted --out corrected.parquet
     """
-    from transun.tables.training import Settings
+    from transun.cli.training import make_recipe
 
     if is_model(source):
         if data is None:
@@ -73,8 +77,8 @@ def debias(
         ]
         if wrong:
             raise ValueError(f"{wrong[0]} is for tables: the model knows its columns already; leave it out")
-        settings = Settings(epochs, batch_size, rate, seed, valid_share, test_share, patience, balanced=True)
-        _model(source, data, settings, by or [], out or Path("debiased"), resume, as_json, progress)
+        recipe = make_recipe(epochs, batch_size, rate, seed, valid_share, patience, monitor, device, True)
+        _model(source, data, recipe, test_share, by or [], out or Path("debiased"), resume, as_json, progress)
         return
     if data is not None:
         load_trained(source)  # which says what is wrong with the folder
@@ -130,21 +134,22 @@ def _column(
 def _model(
     folder: Path,
     data: Path,
-    settings: "Settings",
+    recipe: "Recipe",
+    test_share: float,
     by: list[str],
     out: Path,
     resume: bool,
     as_json: bool,
     progress: bool | None,
 ) -> None:
-    from transun.cli.training import Job, choose_segments, journal_of, show_report
+    from transun.cli.training import TrainingJob, choose_segments, resume_file, show_report
     from transun.data import drop_missing
     from transun.data.reading import read_path
     from transun.data.table import require
     from transun.diagnosis.judging import as_certified, judge_held_out
     from transun.report.model import as_json as dump
     from transun.report.model import side_by_side
-    from transun.tables.plan import debias_plan
+    from transun.tables.plan import plan_debiasing
     from transun.tables.training import hold_out
 
     if out.resolve() == folder.resolve():
@@ -154,11 +159,11 @@ def _model(
         table = read_path(source)
     require(table.column_names, [base.target, *by])
     table, _ = drop_missing(table, base.target)
-    rows, test = hold_out(table, settings)
-    plan, untrained = debias_plan(base, rows, settings.seed)
+    rows, test = hold_out(table, test_share, recipe.seed)
+    plan = plan_debiasing(base, rows)
+    segments = choose_segments(plan, by, test)
     new_folder(out)
-    journal = journal_of(out, resume)
-    segments = choose_segments(plan, by)
+    resume_path = resume_file(out, resume)
     before = judge_held_out(base, test, segments)
     seen = not as_certified(folder, base, test)
     if seen and not as_json:
@@ -166,15 +171,15 @@ def _model(
             "The model may have been trained on some of the held-out rows: give rows that it has not seen, or the "
             "data and seed of its training."
         )
-    job = Job(data_name(data), plan, settings, rows, test, segments, out)
-    report = job.run(untrained, journal, progress, base.model)
+    job = TrainingJob(data_name(data), plan, recipe, rows, test, segments, out, test_share)
+    report = job.run(base.model.backbone, resume_path, progress, base.model)
     if as_json:
         typer.echo(
             dump(
                 {
                     "before": before,
                     "after": report.assessment,
-                    "head": plan.head,
+                    "head": plan.head_text,
                     "base_may_have_seen": seen,
                     "out": str(out),
                 }

@@ -10,8 +10,10 @@ from transun.cli.options import (
     BatchSize,
     By,
     Data,
+    Device,
     Epochs,
     Json,
+    Monitor,
     Patience,
     Progress,
     Rate,
@@ -48,7 +50,9 @@ def fit(
     valid_share: ValidShare = 0.1,
     test_share: TestShare = 0.2,
     patience: Patience = 3,
-    balanced: Annotated[
+    monitor: Monitor = "RMSE",
+    device: Device = None,
+    balance: Annotated[
         bool | None,
         typer.Option("--balance/--no-balance", help="A last factor for the total; by default if no --head is given."),
     ] = None,
@@ -60,24 +64,21 @@ def fit(
     """Train an unbiased model on a table, prove its totals on rows held out, and save both.
 
     Columns are read as ids, numbers, times or lists by what they hold; the plan is printed with reasons. The folder
-    gets the model, a bias certificate and a report. Ctrl-C keeps the state: --resume goes on to the same result.
+    gets the model, a bias certificate and a report. Ctrl-C keeps the state, and --resume continues to the same result.
     Exit codes: 0 done, 2 a mistake in the call or the data, 130 interrupted.
 
     Example: transun fit orders.csv --target gmv --exclude refunded --epochs 3 --out model
     """
-    from transun.cli.training import Job, choose_segments, journal_of, show_report
+    from transun.cli.training import TrainingJob, choose_segments, make_recipe, resume_file, show_report
     from transun.data import drop_missing
     from transun.data.reading import read_path
     from transun.data.table import require
-    from transun.models.network import Model
     from transun.report.model import as_json as dump
-    from transun.tables.model import TableModel, embedding_mlp
-    from transun.tables.plan import make_plan, parse_head, require_targets, require_weights
-    from transun.tables.training import Settings, hold_out
+    from transun.tables.model import embedding_mlp
+    from transun.tables.plan import make_plan, parse_head
+    from transun.tables.training import hold_out
 
-    # Who names a method wants to see what it does; who does not wants totals.
-    balanced = head is None if balanced is None else balanced
-    settings = Settings(epochs, batch_size, rate, seed, valid_share, test_share, patience, balanced)
+    recipe = make_recipe(epochs, batch_size, rate, seed, valid_share, patience, monitor, device, balance)
     if head is not None:
         parse_head(head)
     with readable(data) as source:
@@ -88,22 +89,17 @@ def fit(
     table, dropped = drop_missing(table, target)
     if not len(table):
         raise ValueError(f"no row has a target {target!r}: name another column")
-    if head is not None:
-        require_targets(head, table, target)
-    if weight is not None:
-        require_weights(table, weight)
-    rows, test = hold_out(table, settings)
-    plan = make_plan(rows, target, weight=weight, exclude=exclude or (), head=head)
+    rows, test = hold_out(table, test_share, seed)
+    plan = make_plan(rows, target, head=head, exclude=exclude or (), weight=weight)
+    segments = choose_segments(plan, by or (), test)
     new_folder(out)
-    journal = journal_of(out, resume)
-    segments = choose_segments(plan, by or ())
+    resume_path = resume_file(out, resume)
     if not as_json:
         if dropped:
             typer.echo(f"{dropped:,} rows without a target are left out.")
         _show_plan(plan, len(test), segments)
-    model = Model(embedding_mlp(plan.features), parse_head(plan.head), seed)
-    untrained = TableModel(plan.features, model, target, weight)
-    report = Job(data_name(data), plan, settings, rows, test, segments, out).run(untrained, journal, progress)
+    job = TrainingJob(data_name(data), plan, recipe, rows, test, segments, out, test_share)
+    report = job.run(embedding_mlp(plan.features), resume_path, progress)
     if as_json:
         typer.echo(dump(report))
         return
@@ -114,12 +110,14 @@ def _show_plan(plan: "Plan", held_out: int, segments: tuple[str, ...]) -> None:
     from transun.report.diagnosis import visible_line
     from transun.report.page import number
 
-    print_table(["column", "kind", "becomes", "missing", "why"], [[*map(visible_line, row)] for row in plan.rows()])
-    found = plan.summary
-    typer.echo(
-        f"target {visible_line(plan.target)}: mean {number(found.mean)}, median {number(found.median)}, "
-        f"largest {number(found.largest)}, {found.zeros:.1%} zeros, skewness {found.skewness:.1f}"
+    print_table(
+        ["column", "kind", "becomes", "missing", "why"], [[*map(visible_line, row)] for row in plan.column_summary()]
     )
-    typer.echo(f"head {plan.head}: {plan.why}")
+    summary = plan.summary
+    typer.echo(
+        f"target {visible_line(plan.target)}: mean {number(summary.mean)}, median {number(summary.median)}, "
+        f"largest {number(summary.largest)}, {summary.zeros:.1%} zeros, skewness {summary.skewness:.1f}"
+    )
+    typer.echo(f"head {plan.head_text}: {plan.why}")
     shown = f", by {', '.join(map(visible_line, segments))}" if segments else ""
-    typer.echo(f"{found.rows:,} rows to train and validate on, {held_out:,} held out for the certificate{shown}")
+    typer.echo(f"{summary.rows:,} rows to train and validate on, {held_out:,} held out for the certificate{shown}")

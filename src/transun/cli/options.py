@@ -9,9 +9,11 @@ __all__ = [
     "BatchSize",
     "By",
     "Data",
+    "Device",
     "Epochs",
     "Json",
     "Model",
+    "Monitor",
     "Out",
     "Patience",
     "Progress",
@@ -43,8 +45,14 @@ BatchSize = Annotated[
     typer.Option("--batch-size", min=1, help="Rows a step; by default a 32nd of the rows, from 16 to 512."),
 ]
 Rate = Annotated[float, typer.Option("--rate", help="Learning rate.")]
-Seed = Annotated[int, typer.Option("--seed", help="Seed of the splits, the first weights and the order of rows.")]
-ValidShare = Annotated[float, typer.Option("--valid-share", help="Share of training rows that early stopping watches.")]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of the splits, the initial weights and the order of rows.")]
+ValidShare = Annotated[float, typer.Option("--valid-share", help="Share of training rows that are validation rows.")]
 TestShare = Annotated[float, typer.Option("--test-share", help="Share of rows held out for the certificate.")]
 Patience = Annotated[int, typer.Option("--patience", min=1, help="Epochs without improvement before training stops.")]
-Resume = Annotated[bool, typer.Option("--resume", help="Go on with a training that was interrupted.")]
+Monitor = Annotated[
+    str, typer.Option("--monitor", help="Metric of the validation rows that early stopping compares weights by.")
+]
+Device = Annotated[
+    str | None, typer.Option("--device", help='Where to train, such as "cuda"; by default the processor.')
+]
+Resume = Annotated[bool, typer.Option("--resume", help="Continue a training that was interrupted.")]

@@ -47,9 +47,9 @@ def load_trained(folder: Path) -> "TableModel":
         raise FileNotFoundError(f"there is no model {folder}: {hint}")
     if not is_model(folder):
         raise ValueError(f"{folder} holds no model: give the folder that `transun fit` wrote")
-    from transun.tables.model import TableModel
+    from transun.tables.model import load
 
-    return TableModel.load(folder)
+    return load(folder)
 
 
 def new_folder(folder: Path) -> None:

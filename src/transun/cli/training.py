@@ -1,4 +1,4 @@
-"""What `fit` and `debias` share: a training that can be gone on with, judged on held-out rows, saved with its proof."""
+"""What `fit` and `debias` share: a training that can be resumed, saved, and then certified on rows held out."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,82 +8,131 @@ from typing import TYPE_CHECKING
 import typer
 
 from transun.cli.output import print_cells
-from transun.cli.sources import write_texts
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from transun.backbones import Backbone
     from transun.models.network import Model
     from transun.report.model import ModelReport
-    from transun.tables.model import TableModel
     from transun.tables.plan import Plan
-    from transun.tables.training import Settings
+    from transun.training.recipe import Recipe
 
-__all__ = ["Job", "choose_segments", "journal_of", "show_report"]
+__all__ = ["TrainingJob", "choose_segments", "make_recipe", "resume_file", "show_report"]
 
-# Columns of so few values are looked at by segment without being asked.
-_FEW, _MOST = 21, 3
+# Up to three columns of at most 20 values, and the code of unseen ones, become segments without being asked for.
+_MOST_VALUES, _MOST_COLUMNS = 21, 3
 
 
-def journal_of(out: Path, resume: bool) -> Path:
-    """Where the state of an interrupted training is kept; one that is there must be meant."""
-    journal = out / "training.pt"
-    if journal.exists() and not resume:
+def make_recipe(
+    epochs: int,
+    batch_size: int | None,
+    rate: float,
+    seed: int,
+    valid_share: float,
+    patience: int,
+    monitor: str,
+    device: str | None,
+    balance: bool | None,
+) -> "Recipe":
+    """The recipe that the options of a command describe; also checks that all libraries for training are installed."""
+    from transun.metrics import metric_named
+    from transun.support.extras import require
+    from transun.training import Adam, Recipe
+
+    require("pyarrow", "safetensors", "scipy")
+    return Recipe(
+        Adam(rate),
+        epochs=epochs,
+        batch_size=batch_size,
+        monitor=metric_named(monitor),
+        patience=patience,
+        valid_share=valid_share,
+        balance=balance,
+        device=device,
+        seed=seed,
+    )
+
+
+def resume_file(out: Path, resume: bool) -> Path:
+    """The file for the state of an interrupted training; an existing one is an error without --resume."""
+    path = out / "training.pt"
+    if path.exists() and not resume:
         raise ValueError(
-            f"{journal} is of an interrupted training: add --resume to go on with it, or remove the file to start over"
+            f"{path} is of an interrupted training: add --resume to continue it, or remove the file to start over"
         )
-    return journal
+    return path
 
 
 @dataclass(frozen=True)
-class Job:
-    """A training to be done: an untrained model, its rows, and where the results go."""
+class TrainingJob:
+    """A training to be done: its plan and recipe, its rows, and where the results go.
+
+    Args:
+        name: what the data is called in reports.
+        plan: features, target and head.
+        recipe: how to train.
+        rows: the training rows.
+        test: the rows held out.
+        by: columns of segments.
+        out: the folder of the model.
+        test_share: the share of rows held out.
+
+    """
 
     name: str
     plan: "Plan"
-    settings: "Settings"
+    recipe: "Recipe"
     rows: "pa.Table"
     test: "pa.Table"
     by: tuple[str, ...]
     out: Path
+    test_share: float
 
     def run(
-        self, untrained: "TableModel", journal: Path, progress: bool | None, base: "Model | None" = None
+        self, backbone: "Backbone", resume: Path, progress: bool | None, base: "Model | None" = None
     ) -> "ModelReport":
-        """Train, judge, save model, certificate and report; Ctrl-C leaves a journal and says how to go on."""
+        """Train and save the model, then evaluate it on the test rows and write certificate and report.
+
+        Ctrl-C leaves the file `resume` and says how to continue. The model is saved before it is evaluated, so that
+        nothing that fails later can lose it.
+        """
         from transun.diagnosis.judging import certify_folder, judge_held_out
         from transun.report.model import as_json, model_markdown, model_page, model_report
-        from transun.tables.training import train_watched
+        from transun.support.files import write_text
+        from transun.tables.training import train_plan
 
         try:
-            training = train_watched(untrained, self.rows, self.settings, base=base, journal=journal, progress=progress)
+            model = train_plan(self.plan, self.rows, backbone, self.recipe, base=base, resume=resume, progress=progress)
         except KeyboardInterrupt:
-            if journal.exists():
-                typer.echo(f"interrupted: the same command with --resume goes on from {journal}", err=True)
+            if resume.exists():
+                typer.echo(f"interrupted: the same command with --resume continues from {resume}", err=True)
             raise typer.Exit(130) from None
-        assessment = judge_held_out(training.model, self.test, self.by)
-        report = model_report(self.name, self.plan, self.settings, training, assessment)
-        texts = {
-            "report.html": model_page(report),
-            "report.md": model_markdown(report),
-            "report.json": as_json(report) + "\n",
-        }
-        training.model.save(self.out)
-        held_out = (
-            f"{self.settings.test_share:g} of {self.name}, by a hash of the row number, seed {self.settings.seed}"
-        )
-        certify_folder(self.out, training.model, self.test, assessment, held_out)
-        write_texts(self.out, texts)
+        model.save(self.out)
+        assessment = judge_held_out(model, self.test, self.by)
+        held_out = f"{self.test_share:g} of {self.name}, by a hash of the row number, seed {self.recipe.seed}"
+        certify_folder(self.out, model, self.test, assessment, held_out)
+        report = model_report(self.name, self.plan, self.recipe, self.test_share, model, assessment)
+        write_text(self.out / "report.html", model_page(report))
+        write_text(self.out / "report.md", model_markdown(report))
+        write_text(self.out / "report.json", as_json(report) + "\n")
         return report
 
 
-def choose_segments(plan: "Plan", asked: Sequence[str]) -> tuple[str, ...]:
-    """The columns of segments: those asked for, else up to three columns of few values."""
-    if asked:
-        return tuple(dict.fromkeys(asked))
+def choose_segments(plan: "Plan", by: Sequence[str], test: "pa.Table") -> tuple[str, ...]:
+    """The columns of segments: those asked for, else up to three columns of few values.
+
+    Columns whose values name rows instead of segments are an error here, before the training.
+    """
+    from transun.diagnosis.assessment import require_segments
+
+    if by:
+        columns = tuple(dict.fromkeys(by))
+        require_segments(test.select(list(columns)))
+        return columns
     sizes = {name: size for name, size in plan.features.ids.items() if name in plan.features.columns}
-    few = [name for name, size in sizes.items() if isinstance(size, int) and size <= _FEW]
-    return tuple(few[:_MOST])
+    few = [name for name, size in sizes.items() if isinstance(size, int) and size <= _MOST_VALUES]
+    return tuple(few[:_MOST_COLUMNS])
 
 
 def show_report(report: "ModelReport", out: Path) -> None:

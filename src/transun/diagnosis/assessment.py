@@ -23,7 +23,7 @@ from transun.models.certificate import Certificate, Measured, Part
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["NAMES", "Assessment", "Bin", "SegmentMetrics", "assess", "certify"]
+__all__ = ["NAMES", "Assessment", "Bin", "SegmentMetrics", "assess", "certify", "require_segments"]
 
 _WHOLE: tuple[Metric, ...] = (MRE, NRMSE, NMAE, XAUC, FLOORED)
 _SEGMENT: tuple[Metric, ...] = (MRE, NRMSE)
@@ -181,6 +181,14 @@ def _segments(pred: Floats, y: Floats, mass: Floats, table: "pa.Table") -> tuple
         )
         for (column, value, places, moments), probability in zip(found, chances, strict=True)
     )
+
+
+def require_segments(table: "pa.Table") -> None:
+    """Raise a `ValueError` for a column whose values name rows instead of segments; call it before long work."""
+    count = len(table)
+    rows = Rows(Chunk(0, table, count), np.arange(count), np.arange(count), *(np.ones(count) for _ in range(3)))
+    for column in table.column_names:
+        _split(table, rows, column)
 
 
 def _split(table: "pa.Table", rows: Rows, column: str) -> Split:

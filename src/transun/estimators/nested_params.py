@@ -13,6 +13,8 @@ from typing import Any, Self
 from sklearn.base import BaseEstimator
 from torch import nn
 
+from transun.support import text_form
+
 __all__ = ["ValueParameters", "arguments", "rebuild"]
 
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
@@ -21,8 +23,8 @@ _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONL
 class ValueParameters(BaseEstimator):  # type: ignore[misc]
     """An estimator whose parameters may be values, with `get_params` and `set_params` that reach into them."""
 
-    def _stands_for(self, name: str) -> Any:
-        """What a parameter means; a subclass says so of a None that stands for a default value."""
+    def _value_of(self, name: str) -> Any:
+        """The value that a parameter means; a subclass says so of a None that means a default value."""
         return getattr(self, name)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -34,20 +36,20 @@ class ValueParameters(BaseEstimator):  # type: ignore[misc]
         """
         params: dict[str, Any] = super().get_params(deep=deep)
         for name in self._get_param_names() if deep else ():
-            params |= _within(name, self._stands_for(name))
+            params |= _within(name, self._value_of(name))
         return params
 
     def set_params(self, **params: Any) -> Self:
         """Change parameters; those of a value, as `head__shared`, build another value in its place."""
-        own = {key: value for key, value in params.items() if "__" not in key}
+        direct = {key: value for key, value in params.items() if "__" not in key}
         groups = _grouped({key: value for key, value in params.items() if "__" in key})
-        unknown = [name for name in (*own, *groups) if name not in self._get_param_names()]
-        # The base class has the words for a name it does not know.
-        super().set_params(**({unknown[0]: None} if unknown else own))
+        unknown = [name for name in (*direct, *groups) if name not in self._get_param_names()]
+        # The base class raises the error for a name it does not know.
+        super().set_params(**({unknown[0]: None} if unknown else direct))
         for name, changes in groups.items():
-            before = self._stands_for(name)
+            before = self._value_of(name)
             after = rebuild(before, changes)
-            # What is set to what it was stays as it was, a None included.
+            # A parameter whose value does not change stays as it was, None included.
             if after is not before:
                 setattr(self, name, after)
         return self
@@ -66,7 +68,7 @@ def arguments(value: Any) -> dict[str, Any]:
     parameters = inspect.signature(type(value)).parameters
     if not all(part.kind in _NAMED and hasattr(value, name) for name, part in parameters.items()):
         return {}
-    return {name: getattr(value, name) for name in parameters}
+    return text_form.arguments(value)
 
 
 def rebuild(value: Any, changes: Mapping[str, Any]) -> Any:
@@ -84,22 +86,22 @@ def rebuild(value: Any, changes: Mapping[str, Any]) -> Any:
 
     """
     before = arguments(value)
-    own = {key: new for key, new in changes.items() if "__" not in key}
+    direct = {key: new for key, new in changes.items() if "__" not in key}
     groups = _grouped({key: new for key, new in changes.items() if "__" in key})
-    for name in (*own, *groups):
+    for name in (*direct, *groups):
         if name not in before:
             what = type(value).__name__ if before else repr(value)
             raise ValueError(f"Invalid parameter {name!r} for {what}. Valid parameters are: {sorted(before)!r}.")
-    after = before | own
+    after = before | direct
     after |= {name: rebuild(after[name], nested) for name, nested in groups.items()}
     unchanged = all(after[name] is before[name] for name in before)
     return value if unchanged else type(value)(**after)
 
 
 def _within(name: str, value: Any) -> dict[str, Any]:
-    found = {f"{name}__{inner}": argument for inner, argument in arguments(value).items()}
-    return found | {
-        key: deeper for place, argument in found.items() for key, deeper in _within(place, argument).items()
+    nested = {f"{name}__{inner}": argument for inner, argument in arguments(value).items()}
+    return nested | {
+        key: deeper for outer, argument in nested.items() for key, deeper in _within(outer, argument).items()
     }
 
 

@@ -4,12 +4,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from sklearn.utils.validation import _check_sample_weight, validate_data
-from torch import Tensor
 
-from transun.data import Buckets, Dataset, Features, Kind, infer, read_table
+from transun.data import Buckets, Features, Kind, infer, read_table
 from transun.data.values import read
 from transun.heads import Head
 from transun.support.extras import need
@@ -17,7 +15,7 @@ from transun.support.extras import need
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Labelled", "as_weighted", "is_frame", "read_features", "read_weights", "require_credible"]
+__all__ = ["Labelled", "is_frame", "read_features", "read_weights", "require_credible"]
 
 Array = NDArray[np.float64]
 
@@ -55,30 +53,22 @@ class Labelled:
         return cls(table.filter(pa.array(weight > 0.0)), target, counts, named)
 
     def guess(self) -> Features:
-        """Features fitted to these rows: guessed for a frame, buckets of numbers for an array.
+        """Features for these rows, to be fitted: guessed for a frame, buckets of numbers for an array.
 
         A column of an array that happens to hold few whole numbers in training may hold others tomorrow, and an array
         has no way to say that it means ids. Buckets get `_ROWS` rows each to learn from, in small tables too.
         """
-        own = [name for name in self.table.column_names if name not in (self.target, self.weight)]
-        filled = [name for name in own if self.table[name].null_count < len(self.table)]
+        columns = [name for name in self.table.column_names if name not in (self.target, self.weight)]
+        filled = [name for name in columns if self.table[name].null_count < len(self.table)]
         numbers: dict[str, Kind] = {} if self.named else {name: Buckets() for name in filled}
-        found = infer(self.table, self.target, weight=self.weight, columns=numbers)
+        features = infer(self.table, self.target, weight=self.weight, columns=numbers)
         count = max(len(self.table) // _ROWS, _FEWEST)
         coarse = {
             name: replace(kind, count=min(kind.count, count))
-            for name, kind in found.columns.items()
+            for name, kind in features.columns.items()
             if isinstance(kind, Buckets)
         }
-        return replace(found, columns={**found.columns, **coarse}).fit(self.table)
-
-    def encoded(self, features: Features) -> Dataset:
-        """The rows as tensors."""
-        return features.to_dataset(self.table, self.target, self.weight)
-
-    def take(self, rows: NDArray[np.int64]) -> "Labelled":
-        """Some of the rows."""
-        return replace(self, table=self.table.take(rows))
+        return replace(features, columns={**features.columns, **coarse})
 
 
 def is_frame(X: Any) -> bool:
@@ -117,22 +107,6 @@ def read_weights(sample_weight: Any, rows: int) -> Array | None:
     if not values.any():
         raise ValueError("all values of sample_weight are zero: there is nothing to learn from")
     return None if (values == values[0]).all() else values
-
-
-def as_weighted(y: Tensor, weight: Tensor) -> Tensor:
-    """As many targets (n,), each as often as its share of the weight: what a head without weights can prepare from.
-
-    The smallest and the largest are always there, since heads learn from them which targets are credible.
-
-    >>> as_weighted(torch.tensor([5.0, 1.0, 2.0, 3.0]), torch.tensor([1.0, 1.0, 5.0, 1.0])).tolist()
-    [1.0, 2.0, 2.0, 5.0]
-    """
-    y, order = y.double().sort()
-    reached = weight.double()[order].cumsum(0)
-    levels = (torch.arange(len(y), dtype=torch.float64) + 0.5) / len(y) * reached[-1]
-    chosen = y[torch.searchsorted(reached, levels).clamp(max=len(y) - 1)]
-    chosen[0], chosen[-1] = y[0], y[-1]
-    return chosen
 
 
 def require_credible(y: Array, head: Head) -> None:

@@ -12,10 +12,10 @@ from transun.heads import Head, LogMSE, LogSUN
 from transun.metrics import MRE, NRMSE, PGR, STRE, TRE, XAUC, BinTable, Meter, bin_by_prediction
 from transun.models.network import Model
 from transun.report.markdown import table
-from transun.training.averaging import EMA
 from transun.training.evaluation import predict
 from transun.training.loop import fit
-from transun.training.optimisers import Adam, linear
+from transun.training.optimisers import Adam
+from transun.training.recipe import Recipe
 
 METRICS = (PGR, TRE, STRE, MRE, NRMSE, XAUC)
 
@@ -68,16 +68,8 @@ def _trained(log: OrderLog) -> int:
 def _judge(
     model: Model, train: Dataset, test: Dataset, truth: torch.Tensor, seed: int, epochs: int, progress: bool | None
 ) -> Outcome:
-    history = fit(
-        model,
-        train,
-        optimiser=Adam(3e-3),
-        epochs=epochs,
-        decay=linear,
-        averaging=EMA(0.99),
-        seed=seed,
-        progress=progress,
-    )
+    recipe = Recipe(Adam(3e-3), epochs=epochs, batch_size=512, seed=seed)
+    history = fit(model, train, recipe, progress=progress)
     pred = predict(model, test)
     meter = Meter(*METRICS)
     meter.update(pred, test.y)

@@ -1,5 +1,6 @@
 """From a table to a trained model, and back to predictions for other tables."""
 
-from transun.tables.model import Recipe, TableModel, embedding_mlp, train
+from transun.tables.model import TableModel, embedding_mlp, load
+from transun.tables.training import train
 
-__all__ = ["Recipe", "TableModel", "embedding_mlp", "train"]
+__all__ = ["TableModel", "embedding_mlp", "load", "train"]

@@ -1,4 +1,4 @@
-"""From a table to a trained model in one call, and back to predictions for other tables."""
+"""A trained model with the features it reads: tables in, predictions out."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -8,74 +8,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from transun.backbones import Backbone, Dimension, EmbeddingMLP
-from transun.data import Dataset, Features, infer, read_table
-from transun.heads import AutoSUN, Head
+from transun.backbones import Dimension, EmbeddingMLP
+from transun.data import Dataset, Features, read_table
 from transun.metrics import STANDARD, Metric
 from transun.models.checkpoint import describe_model, grow, load_model, save_model
 from transun.models.network import Model
-from transun.training.averaging import Averaging
-from transun.training.calibration import balance
 from transun.training.evaluation import evaluate, predict
 from transun.training.history import History
-from transun.training.loop import fit
-from transun.training.optimisers import Adam, Optimiser, constant
+from transun.training.recipe import Recipe
+from transun.training.validated import fit_with_validation
 
-__all__ = ["Recipe", "TableModel", "embedding_mlp", "train"]
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """How to train: the arguments of `fit` that do not depend on the data.
-
-    With a share of validation rows, training looks at them after every epoch, keeps the best weights and stops after
-    `patience` looks without improvement.
-    """
-
-    optimiser: Optimiser = Adam()
-    epochs: int = 1
-    batch_size: int = 512
-    decay: Callable[[float], float] = constant
-    averaging: Averaging | None = None
-    clip: float | None = None
-    valid_share: float = 0.0
-    patience: int | None = None
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if not 0.0 <= self.valid_share < 1.0:
-            raise ValueError(f"Recipe needs 0 <= valid_share < 1, got {self.valid_share}")
-        if self.patience is not None and self.valid_share == 0.0:
-            raise ValueError("Recipe: patience looks at validation rows; set valid_share above 0 as well")
-
-    def fit(self, model: Model, data: Dataset, progress: bool | None = None) -> History:
-        """Train the model on the rows, some of them kept for validation if so asked."""
-        rows, valid = data, None
-        if self.valid_share:
-            rows, valid = data.split(1.0 - self.valid_share, self.seed)
-        return fit(
-            model,
-            rows,
-            optimiser=self.optimiser,
-            epochs=self.epochs,
-            batch_size=self.batch_size,
-            decay=self.decay,
-            averaging=self.averaging,
-            clip=self.clip,
-            valid=valid,
-            patience=self.patience,
-            seed=self.seed,
-            progress=progress,
-        )
-
-
-def steady_batch(rows: int) -> int:
-    """Rows a step for a table of so many: 32 steps an epoch, yet batches of at least 16 rows and at most 512.
-
-    >>> steady_batch(100), steady_batch(6_400), steady_batch(1_000_000)
-    (16, 200, 512)
-    """
-    return min(max(rows // 32, 16), 512)
+__all__ = ["TableModel", "embedding_mlp", "load"]
 
 
 def embedding_mlp(
@@ -102,10 +45,10 @@ def embedding_mlp(
 
 @dataclass(frozen=True)
 class TableModel:
-    """A model and the features it was trained with: tables in, predictions out.
+    """A model and the features it was trained with.
 
     Columns are found by name, so their order and further columns do not matter; ids that training did not see share
-    one vector. Saved as one folder that holds nothing executable.
+    one vector. It is saved as one folder that holds nothing executable.
     """
 
     features: Features
@@ -128,72 +71,32 @@ class TableModel:
         """The rows of a table, encoded."""
         return self.features.to_dataset(source, self.target, self.weight)
 
-    def update(self, source: Any, recipe: Recipe = Recipe(), progress: bool | None = None) -> "TableModel":
-        """Go on training with the rows of another day: new ids get vectors of their own, old ones keep theirs."""
+    def update(self, source: Any, recipe: Recipe = Recipe(), *, progress: bool | None = None) -> "TableModel":
+        """Continue training with the rows of another day: new ids get vectors of their own, old ones keep theirs."""
         table = read_table(source)
         features = self.features.grow(table)
         sizes = {name: size for name, size in {**features.ids, **features.bags}.items() if isinstance(size, int)}
-        updated = replace(self, features=features, model=grow(self.model, sizes))
-        return replace(updated, history=recipe.fit(updated.model, updated.dataset(table), progress))
+        grown = replace(self, features=features, model=grow(self.model, sizes))
+        model, history = fit_with_validation(grown.model, grown.dataset(table), recipe, progress=progress)
+        return replace(grown, model=model, history=history)
 
     def save(self, folder: str | Path) -> None:
         """Write model and features into a folder."""
         extra = {"features": self.features.to_json(), "target": self.target, "weight": self.weight}
         save_model(self.model, folder, extra)
 
-    @classmethod
-    def load(cls, folder: str | Path, plugins: Mapping[str, Callable[..., Any]] | None = None) -> "TableModel":
-        """Read what `save` wrote; nothing in the folder is executed."""
-        extra = describe_model(folder).extra
-        missing = {"features", "target", "weight"} - set(extra)
-        if missing:
-            raise ValueError(f"{folder} holds a model without its features; load it with load_model")
-        features = Features.from_json(extra["features"])
-        return cls(features, load_model(folder, plugins), extra["target"], extra["weight"])
 
-
-def train(
-    source: Any,
-    target: str,
-    head: Head | None = None,
-    *,
-    features: Features | None = None,
-    exclude: Iterable[str] = (),
-    weight: str | None = None,
-    backbone: Callable[[Features], Backbone] = embedding_mlp,
-    recipe: Recipe = Recipe(),
-    progress: bool | None = None,
-) -> TableModel:
-    """Train a head on a table: a frame, a CSV or Parquet file, a folder of them.
+def load(folder: str | Path, plugins: Mapping[str, Callable[..., Any]] | None = None) -> TableModel:
+    """The model that `TableModel.save` or `transun fit` wrote; nothing in the folder is executed.
 
     Args:
-        source: the training rows; what `read_table` takes. Larger than memory: `ParquetStream` and `fit`.
-        target: the column to predict.
-        head: the method; None is `AutoSUN()`, for targets ≥ 0, and a last factor that makes the total right, see
-            `balance`. Who names a head gets that head and nothing else.
-        features: how to read the columns, fitted here to these rows; None guesses (see `infer`, and print `summary`).
-        exclude: columns that a guess must leave out, above all what is known only after the target.
-        weight: the column of sample weights.
-        backbone: builds the network from the fitted features.
-        recipe: how to train.
-        progress: show a progress bar; None shows it on a terminal.
-
-    >>> table = {"item": ["a", "b", "a", "b"], "gmv": [1.0, 10.0, 3.0, 30.0]}
-    >>> trained = train(table, "gmv", recipe=Recipe(epochs=50))
-    >>> a, b = trained.predict({"item": ["a", "b"]}).tolist()
-    >>> a < 8 < b
-    True
+        folder: the folder of the saved model.
+        plugins: classes and functions of your own that the model is made of, by name.
 
     """
-    table = read_table(source)
-    if features is None:
-        fitted = infer(table, target, weight=weight, exclude=exclude)
-    elif exclude:
-        raise ValueError("exclude is for guessed features: leave the columns out of the ones you pass instead")
-    else:
-        fitted = features.fit(table)
-    model = Model(backbone(fitted), AutoSUN() if head is None else head, recipe.seed)
-    untrained = TableModel(fitted, model, target, weight)
-    rows = untrained.dataset(table)
-    history = recipe.fit(model, rows, progress)
-    return replace(untrained, model=balance(model, rows) if head is None else model, history=history)
+    extra = describe_model(folder).extra
+    missing = {"features", "target", "weight"} - set(extra)
+    if missing:
+        raise ValueError(f"{folder} holds a model without its features; load it with load_model")
+    features = Features.from_json(extra["features"])
+    return TableModel(features, load_model(folder, plugins), extra["target"], extra["weight"])

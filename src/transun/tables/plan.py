@@ -1,24 +1,24 @@
-"""What to train on a table, decided before the training and told with reasons: features, target, head."""
+"""The plan of a training: how columns are read, what the target looks like, and which head fits it, with reasons."""
 
 import ast
 import inspect
 from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from transun import heads
-from transun.data import Features, infer, read_table
+from transun.data import Features, infer
 from transun.data.values import as_numbers, read, targets
 from transun.heads import GTS, Head
 from transun.metrics import skewness
 from transun.models import spec
-from transun.models.network import Model
 from transun.schemes import ReciprocalTarget
+from transun.support.text_form import dumps
 from transun.tables.model import TableModel
 
 if TYPE_CHECKING:
@@ -27,12 +27,10 @@ if TYPE_CHECKING:
 __all__ = [
     "Plan",
     "TargetSummary",
-    "debias_plan",
     "make_plan",
     "parse_head",
+    "plan_debiasing",
     "recommend",
-    "require_targets",
-    "require_weights",
     "summarise_target",
 ]
 
@@ -44,7 +42,7 @@ _SMALL = 0.3
 
 @dataclass(frozen=True)
 class TargetSummary:
-    """How a target is spread; `typical` is the median of what is not zero, without its sign."""
+    """The distribution of a target in numbers; `typical` is the median absolute value of targets that are not zero."""
 
     rows: int
     mean: float
@@ -59,73 +57,90 @@ class TargetSummary:
 
 @dataclass(frozen=True)
 class Plan:
-    """Features fitted to the training rows, the target in numbers, and the head with the reason for it."""
+    """Features fitted to the training rows, the target in numbers, and the head with the reason for it.
+
+    `head_text` is the head as a person would write it, and `recommended` says that nobody named it.
+    """
 
     features: Features
     target: str
     weight: str | None
     summary: TargetSummary
-    head: str
+    head: Head
+    head_text: str
     why: str
+    recommended: bool = False
 
-    def rows(self) -> list[tuple[str, str, str, str, str]]:
-        """A line a column: name, kind, what it becomes, share missing, and why; `Features.summary` in cells."""
-        found = self.features
+    def column_summary(self) -> list[tuple[str, str, str, str, str]]:
+        """For each column its name, kind, what it becomes, the share missing, and why; `Features.summary` in cells."""
+        features = self.features
         lines = []
-        for name, kind in found.columns.items():
+        for name, kind in features.columns.items():
             inputs = kind.inputs(name)
             tables = {**inputs.ids, **inputs.bags}
             parts = [f"as {size}" if isinstance(size, str) else f"{size} ids" for size in tables.values()]
             becomes = ", ".join([*parts, *(["number"] * len(inputs.numeric))])
-            share = f"{100 * found.missing.get(name, 0.0):.1f} %"
-            lines.append((name, str(kind), becomes, share, found.why.get(name, "declared")))
-        left_out = [(name, "left out", "", "", why) for name, why in found.why.items() if name not in found.columns]
-        return lines + left_out
+            share = f"{100 * features.missing.get(name, 0.0):.1f} %"
+            lines.append((name, str(kind), becomes, share, features.why.get(name, "declared")))
+        excluded = [(name, why) for name, why in features.why.items() if name not in features.columns]
+        return lines + [(name, "left out", "", "", why) for name, why in excluded]
 
 
 def make_plan(
-    source: Any, target: str, *, weight: str | None = None, exclude: Iterable[str] = (), head: str | None = None
+    table: "pa.Table",
+    target: str,
+    *,
+    head: Head | str | None = None,
+    features: Features | None = None,
+    exclude: Iterable[str] = (),
+    weight: str | None = None,
 ) -> Plan:
-    """The plan for training rows: columns to kinds, target to head.
+    """The plan for training rows. Every mistake that can be seen in the columns is reported here, before training.
 
     Args:
-        source: the training rows; what `read_table` takes. Rows held out must not be among them.
+        table: the training rows. Rows held out must not be among them.
         target: the column to predict.
+        head: the method or its text; None recommends one.
+        features: how to read the columns, fitted here; None guesses.
+        exclude: columns that a guess must leave out, above all what is known only after the target.
         weight: the column of sample weights.
-        exclude: columns to leave out, above all what is known only after the target.
-        head: text of `transun.models.spec`; None recommends one.
 
-    >>> plan = make_plan({"item": ["a", "b"] * 60, "gmv": [1.0, 2.0, 3.0, 400.0] * 30}, "gmv")
-    >>> plan.head, [row[:2] for row in plan.rows()]
+    >>> table = read_table({"item": ["a", "b"] * 60, "gmv": [1.0, 2.0, 3.0, 400.0] * 30})
+    >>> plan = make_plan(table, "gmv")
+    >>> plan.head_text, [row[:2] for row in plan.column_summary()]
     ('AutoSUN()', [('item', 'Id()')])
 
     """
-    table: pa.Table = read_table(source)
     if weight == target:
         raise ValueError(f"target and weight are the same column {target!r}: name two")
-    if target in (dropped := list(exclude)):
+    if target in (excluded := list(exclude)):
         raise ValueError(f"the target {target!r} cannot be excluded: it is never a feature anyway")
-    summary = summarise_target(torch.from_numpy(targets(table, target).copy()))
-    chosen, why = (head, "chosen by you") if head is not None else recommend(summary)
-    parse_head(chosen)
-    features = infer(table, target, weight=weight, exclude=dropped)
-    return Plan(features, target, weight, summary, chosen, why)
+    if features is not None and excluded:
+        raise ValueError("exclude is for guessed features: leave the columns out of the ones you pass instead")
+    if weight is not None:
+        require_weights(table, weight)
+    y = torch.from_numpy(targets(table, target).copy())
+    summary = summarise_target(y)
+    recommended = head is None
+    text, why = recommend(summary) if head is None else (head if isinstance(head, str) else dumps(head), "named by you")
+    chosen = head if isinstance(head, Head) else parse_head(text)
+    require_targets(chosen, text, y, target)
+    fitted = infer(table, target, weight=weight, exclude=excluded) if features is None else features.fit(table)
+    return Plan(fitted, target, weight, summary, chosen, text, why, recommended)
 
 
-def debias_plan(base: TableModel, source: Any, seed: int) -> tuple[Plan, TableModel]:
-    """A bias branch around a trained model: the plan, and the model to train with `fit(base=base.model)`.
+def plan_debiasing(base: TableModel, table: "pa.Table") -> Plan:
+    """The plan of a bias branch around a trained model, for `train_plan(..., base=base.model)`.
 
     Args:
         base: trained, without a bias branch of its own.
-        source: rows to learn its bias from.
-        seed: of the branch's first weights.
+        table: rows to learn its bias from.
 
     """
-    table = read_table(source)
-    model, text = base.model, spec.dumps(base.model.head)
-    # One row tells whether the head, or one inside it, has a bias branch: only then do its scores have that name.
+    head, text = base.model.head, dumps(base.model.head)
+    # One row tells whether the head, or one inside it, has a bias branch: only then do its pairs have that name.
     with torch.no_grad():
-        named = model.head.ranking_pairs(model.raw(base.features.encode(table.slice(0, 1))), torch.ones(1))
+        named = head.ranking_pairs(base.model.raw(base.features.encode(table.slice(0, 1))), torch.ones(1))
     if any(name.rpartition(".")[2] == "bias" for name in named):
         raise ValueError(f"the model's head {text} has a bias branch already: train it on, or with more rows, instead")
     summary = summarise_target(torch.from_numpy(targets(table, base.target).copy()))
@@ -133,10 +148,9 @@ def debias_plan(base: TableModel, source: Any, seed: int) -> tuple[Plan, TableMo
     scheme = (
         ReciprocalTarget() if summary.typical >= _SMALL else ReciprocalTarget(float(f"{summary.typical or 1.0:.0e}"))
     )
-    head = GTS(model.head, scheme)
-    untrained = TableModel(base.features, Model(model.backbone, head, seed), base.target, base.weight)
+    debiased = GTS(head, scheme)
     why = f"a bias branch around {text}, whose weights are the start"
-    return Plan(base.features, base.target, base.weight, summary, spec.dumps(head), why), untrained
+    return Plan(base.features, base.target, base.weight, summary, debiased, dumps(debiased), why)
 
 
 def summarise_target(y: Tensor) -> TargetSummary:
@@ -212,28 +226,27 @@ def parse_head(text: str) -> Head:
     raise ValueError(f"{text!r} is no head: name one of {', '.join(_methods())}, e.g. TranSUN(Log1p())")
 
 
-def require_targets(head: str, source: Any, target: str) -> None:
+def require_targets(head: Head, text: str, y: Tensor, target: str) -> None:
     """Raise a `ValueError` where a target is outside what the head can learn, with its row and what to use instead.
 
-    >>> require_targets("LogSUN()", {"gmv": [1.0, -2.0]}, "gmv")
+    >>> require_targets(LogSUN(), "LogSUN()", torch.tensor([1.0, -2.0]), "gmv")
     Traceback (most recent call last):
     ValueError: column 'gmv' does not suit LogSUN(): target -2 in row 1 is below 0 of Log1p(...); for signed targets ...
     """
-    y = torch.from_numpy(targets(read_table(source), target).copy())
     try:
-        parse_head(head).prepare(y)
+        head.prepare(y)
     except ValueError as error:
-        raise ValueError(f"column {target!r} does not suit {head}: {error}") from None
+        raise ValueError(f"column {target!r} does not suit {text}: {error}") from None
 
 
-def require_weights(source: Any, weight: str) -> None:
+def require_weights(table: "pa.Table", weight: str) -> None:
     """Raise a `ValueError` that names the first row whose weight is missing, infinite or negative.
 
-    >>> require_weights({"w": [1.0, -1.0]}, "w")
+    >>> require_weights(read_table({"w": [1.0, -1.0]}), "w")
     Traceback (most recent call last):
     ValueError: column 'w', row 1: -1 is no weight; weights are finite and not negative: use 0 to leave a row out
     """
-    values = as_numbers(f"column {weight!r}", read(read_table(source), weight))
+    values = as_numbers(f"column {weight!r}", read(table, weight))
     wrong = np.flatnonzero(~((values >= 0.0) & (values < np.inf)))
     if len(wrong):
         raise ValueError(

@@ -18,6 +18,7 @@ from transun.training.optimisers import (
     cosine,
     linear,
 )
+from transun.training.recipe import Recipe, plain_recipe
 
 __all__ = [
     "EMA",
@@ -33,6 +34,7 @@ __all__ = [
     "Engine",
     "History",
     "Optimiser",
+    "Recipe",
     "RowWise",
     "Rows",
     "Source",
@@ -46,5 +48,6 @@ __all__ = [
     "fit",
     "linear",
     "measure",
+    "plain_recipe",
     "predict",
 ]

@@ -1,4 +1,4 @@
-"""Averages of the weights along training: the last step is noise around them."""
+"""Averages of the weights along training, around which the weights of the last step are noisy."""
 
 import math
 from collections.abc import Iterable, Iterator
@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 __all__ = ["EMA", "Averaging", "Tail"]
 
-# ln(1 - 1) as a finite number, whose exponential is zero all the same: sums of it can still be subtracted.
-_FORGOTTEN = -800.0
+# A finite stand-in for ln(0): its exponential is zero, and sums that contain it can still be subtracted.
+_LOG_ZERO = -800.0
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Averaging:
     """How much of the newest weights enters the average: avg ← avg + weight·(w - avg)."""
 
     def weight(self, step: int, total: int) -> float:
-        """The share of step `step` (from 0) of `total`; 1 forgets everything before."""
+        """The weight of step `step` (from 0) of `total`; 1 discards all steps before it."""
         raise NotImplementedError
 
 
@@ -28,10 +28,10 @@ class Averaging:
 class Tail(Averaging):
     """The plain mean of the weights over the last part of training (Polyak and Ruppert).
 
-    Reaches the sampling error of the data itself, where the last step of SGD keeps a noise that its rate decides.
+    Its error falls to the sampling error of the data, while the last step of SGD keeps a noise set by its rate.
 
     Args:
-        begin: share of training after which weights count; earlier ones are still on their way.
+        begin: the share of training after which weights enter the mean; earlier ones are too far from the end.
 
     >>> [Tail(0.5).weight(step, 4) for step in range(4)]
     [1.0, 1.0, 1.0, 0.5]
@@ -50,9 +50,9 @@ class Tail(Averaging):
 
 @dataclass(frozen=True)
 class EMA(Averaging):
-    """The exponential moving average: weights of the last 1/(1 - decay) steps or so.
+    """The exponential moving average over about the last 1/(1 - decay) steps.
 
-    Needs no end of training in sight; a mean of all steps until it has seen that many.
+    It does not depend on the length of training. Until it has seen that many steps it is the mean of all of them.
 
     >>> EMA(0.75).weight(0, 100), EMA(0.75).weight(50, 100)
     (1.0, 0.25)
@@ -69,15 +69,15 @@ class EMA(Averaging):
 
 
 class Average:
-    """The running average of a module's parameters, which can stand in for them.
+    """The running average of a module's parameters, which can temporarily replace them.
 
-    Of a parameter in `by_row`, whoever moves some of its rows must say so before (`catch_up`): the average of rows that
-    lie still goes on by itself, avg ← w + (avg - w)·Π(1 - weight), and is computed when it is next needed. This is the
-    same number as a step at a time, up to rounding, for the cost of the rows that move.
+    Parameters in `by_row` are updated lazily: rows that do not move are not touched in a step. Call `catch_up` before
+    some rows move; their average then follows in one step from avg ← w + (avg - w)·Π(1 - weight), which equals
+    the result of updating every row in every step, up to rounding.
 
     Args:
-        module: whose parameters.
-        by_row: those of them that are moved a few rows at a time.
+        module: the module whose parameters are averaged.
+        by_row: those parameters that move a few rows at a time.
 
     """
 
@@ -92,38 +92,42 @@ class Average:
             for parameter, value in pairs
             if id(parameter) in apart
         }
-        self._faded = 0.0  # the sum of ln(1 - weight) over all updates
+        self._log_decay = 0.0  # the sum of ln(1 - weight) over all updates
 
     @property
     def values(self) -> list[Tensor]:
         """The averages, in the order of the module's parameters."""
         for rows in self._rows.values():
-            rows.catch_up(None, self._faded)
+            rows.catch_up(None, self._log_decay)
         return self._values
 
     @torch.no_grad()
     def update(self, weight: float) -> None:
-        """Move the average towards the present weights."""
+        """Move the average towards the current weights."""
         values, present = [value for _, value in self._dense], [parameter.detach() for parameter, _ in self._dense]
         if values:
             torch._foreach_lerp_(values, present, weight)
-        self._faded += math.log1p(-weight) if weight < 1.0 else _FORGOTTEN
+        self._log_decay += math.log1p(-weight) if weight < 1.0 else _LOG_ZERO
 
     def catch_up(self, parameter: nn.Parameter, rows: Tensor | None) -> None:
-        """Bring the average of some rows (n,), or None for all, up to date: they are about to move."""
+        """Update the average of some rows (n,), or None for all, which are about to move."""
         if id(parameter) in self._rows:
-            self._rows[id(parameter)].catch_up(rows, self._faded)
+            self._rows[id(parameter)].catch_up(rows, self._log_decay)
 
     def state_dict(self) -> dict[str, Any]:
         """The averages without catching up first: that would round a saved run otherwise than one that went on."""
-        return {"values": self._values, "since": [rows.since for rows in self._rows.values()], "faded": self._faded}
+        return {
+            "values": self._values,
+            "since": [rows.since for rows in self._rows.values()],
+            "log_decay": self._log_decay,
+        }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Put back what `state_dict` gave."""
+        """Restore what `state_dict` returned."""
         own = [*self._values, *(rows.since for rows in self._rows.values())]
         for value, saved in zip(own, [*state["values"], *state["since"]], strict=True):
             value.copy_(saved)
-        self._faded = float(state["faded"])
+        self._log_decay = float(state["log_decay"])
 
     @torch.no_grad()
     def swap(self) -> None:
@@ -135,7 +139,7 @@ class Average:
 
     @contextmanager
     def standing_in(self) -> Iterator[None]:
-        """The module holds the average inside the `with` block."""
+        """Inside the `with` block the module holds the average."""
         self.swap()
         try:
             yield
@@ -145,21 +149,21 @@ class Average:
 
 @dataclass
 class _Rows:
-    """A parameter, the average of its rows, and how much had faded when each was last up to date."""
+    """A parameter, the average of its rows, and the sum of ln(1 - weight) at which each row was last updated."""
 
     parameter: nn.Parameter
     value: Tensor
     since: Tensor
 
     @torch.no_grad()
-    def catch_up(self, rows: Tensor | None, faded: float) -> None:
+    def catch_up(self, rows: Tensor | None, log_decay: float) -> None:
         if rows is None:
-            weight = -torch.expm1(faded - self.since).float()
+            weight = -torch.expm1(log_decay - self.since).float()
             self.value.lerp_(self.parameter.detach(), weight.unsqueeze(1))
-            self.since.fill_(faded)
+            self.since.fill_(log_decay)
             return
-        weight = -torch.expm1(faded - self.since.index_select(0, rows)).float()
+        weight = -torch.expm1(log_decay - self.since.index_select(0, rows)).float()
         present = self.parameter.detach().index_select(0, rows)
-        # A row named twice is written twice, with the same number.
+        # A row that occurs twice is written twice, with the same value.
         self.value.index_copy_(0, rows, self.value.index_select(0, rows).lerp_(present, weight.unsqueeze(1)))
-        self.since.index_fill_(0, rows, faded)
+        self.since.index_fill_(0, rows, log_decay)

@@ -1,41 +1,67 @@
-"""The best weights seen on validation data."""
+"""Early stopping: the best weights by a metric of the validation rows, and when to give up looking for better ones."""
 
 import math
 from contextlib import nullcontext
 
 from torch import Tensor
 
-from transun.metrics import Metric
+from transun.metrics import NRMSE, PGR, Metric
 from transun.models.network import Model
 from transun.training.averaging import Average
 from transun.training.evaluation import Source, measure
 from transun.training.history import Check
 
+__all__ = ["EarlyStopping"]
+
+# Every check computes these besides the monitor, for the learning curves of reports: error, and bias of the total.
+_ALWAYS = (NRMSE, PGR)
+
 
 class EarlyStopping:
-    """Looks at validation data, remembers the best weights and how many looks ago they were.
+    """Checks a model on validation rows, remembers the best weights, and says when to stop.
 
-    With an average of the weights it is the average that is judged and kept.
+    With an average of the weights, the average is what is checked and kept.
+
+    Args:
+        model: what is being trained.
+        average: the average of its weights, or None.
+        valid: the validation rows.
+        monitor: the metric that compares weights.
+        patience: checks without improvement before training should stop; None never stops.
+
     """
 
-    def __init__(self, model: Model, average: Average | None, valid: Source, monitor: Metric) -> None:
-        self.model, self.average, self.valid, self.monitor = model, average, valid, monitor
+    def __init__(
+        self, model: Model, average: Average | None, valid: Source, monitor: Metric, patience: int | None
+    ) -> None:
+        self.model, self.average, self.valid, self.monitor, self.patience = model, average, valid, monitor, patience
         self.best: Check | None = None
-        self.worse = 0
+        self.checks_since_best = 0
         self.weights: dict[str, Tensor] = {}
 
-    def look(self, step: int) -> Check:
-        """Judge the weights after `step` steps."""
+    def check(self, step: int) -> Check:
+        """Measure the weights after `step` steps, and keep them if they are the best so far."""
+        metrics = (self.monitor, *(metric for metric in _ALWAYS if metric.name != self.monitor.name))
         with nullcontext() if self.average is None else self.average.standing_in():
-            check = Check(step, measure(self.model, self.valid, [self.monitor]).compute()[self.monitor.name])
-            self.worse += 1
-            badness = self.monitor.badness
-            if math.isfinite(check.value) and (self.best is None or badness(check.value) < badness(self.best.value)):
-                self.best, self.worse = check, 0
+            check = Check(step, measure(self.model, self.valid, metrics).compute())
+            self.checks_since_best += 1
+            if self._improves(check):
+                self.best, self.checks_since_best = check, 0
                 self.weights = {name: value.detach().clone() for name, value in self.model.state_dict().items()}
         return check
 
+    @property
+    def should_stop(self) -> bool:
+        """Whether patience has run out."""
+        return self.patience is not None and self.checks_since_best >= self.patience
+
     def restore(self) -> None:
-        """Give the model the best weights, if there were any."""
+        """Give the model the best weights, if any check had a finite value."""
         if self.weights:
             self.model.load_state_dict(self.weights)
+
+    def _improves(self, check: Check) -> bool:
+        value, badness = check.values[self.monitor.name], self.monitor.badness
+        if not math.isfinite(value):
+            return False
+        return self.best is None or badness(value) < badness(self.best.values[self.monitor.name])

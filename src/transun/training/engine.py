@@ -1,4 +1,4 @@
-"""How the losses of a batch are computed in training: line by line or compiled, and in which precision."""
+"""How the forward pass of training is computed: eagerly or compiled, and in which precision."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,19 +16,20 @@ __all__ = ["Compiled", "Eager", "Engine"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 Outputs = Callable[[Inputs, int], Raw]
-Terms = Callable[[Inputs, Tensor, Tensor | None], tuple[tuple[str, ...], Tensor]]
+LossFunction = Callable[[Inputs, Tensor, Tensor | None], tuple[tuple[str, ...], Tensor]]
 
 _PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16}
+# Compiled versions of one function that torch may keep, one for each kind of model.
 _PROGRAMS = 64
-# What the compiler of a network is told beyond its defaults. Matrix units want widths that are multiples of 8; a
-# network of 81 features has another. A value of several passes is computed in each of them, from up to so many tensors,
-# rather than written once and read by all: a GPU's memory is slower than its arithmetic.
+# Options of the compiler. Matrix units want widths that are multiples of 8, so shapes are padded. A value that several
+# kernels read is computed in each of them, from up to 8 tensors, instead of being written once: a GPU's memory is
+# slower than its arithmetic.
 _NETWORK = (("force_shape_pad", True), ("triton.cudagraphs", True), ("realize_reads_threshold", 8))
 
 
 @dataclass(frozen=True)
 class Engine:
-    """The way from a batch to the mean of every loss term, on which `fit` goes back.
+    """How a batch becomes the mean of every loss term; `fit` computes gradients through it.
 
     Args:
         precision: "float32", or "bfloat16": matrix products take operands of 8 significant bits, which the matrix
@@ -45,10 +46,10 @@ class Engine:
                 f"{type(self).__name__} knows the precisions {', '.join(_PRECISIONS)}, not {self.precision!r}"
             )
 
-    def terms(self, model: Model, batch_size: int) -> Terms:
-        """The function of (x, y, weight) that gives the names of the terms and their means, (terms,).
+    def loss_function(self, model: Model, batch_size: int) -> LossFunction:
+        """The function of (x, y, weight) that returns the names of the loss terms and their means, (terms,).
 
-        Most batches have `batch_size` rows.
+        Most batches have `batch_size` rows; a compiled engine prepares for those.
         """
         outputs = self._outputs(model, batch_size)
 
@@ -58,18 +59,18 @@ class Engine:
 
         return run
 
-    def prepared(self, function: F) -> F:
-        """A function of tensors that is called with the same shapes again and again, or a faster one."""
+    def compile(self, function: F) -> F:
+        """The function, compiled if this engine compiles; for functions of tensors whose shapes seldom change."""
         return function
 
     def _outputs(self, model: Model, batch_size: int) -> Outputs:
-        """The function of a batch and its number of rows that gives the network's raw outputs."""
+        """The forward pass: a function of a batch and its number of rows that returns the raw outputs."""
         return lambda x, rows: _raw(model, self.precision, x)
 
 
 @dataclass(frozen=True)
 class Eager(Engine):
-    """Operation by operation, as the model is written: starts at once, works everywhere, the best choice on a CPU.
+    """Operation by operation, as the model is written: it starts at once, works everywhere, and suits a CPU best.
 
     >>> Eager("bfloat16")
     Eager(precision='bfloat16')
@@ -78,16 +79,16 @@ class Eager(Engine):
 
 @dataclass(frozen=True)
 class Compiled(Engine):
-    """One program for the whole network, made by `torch.compile` when the first batch comes.
+    """The forward pass of the network compiled by `torch.compile` when the first batch comes.
 
-    Fewer passes over memory, and on a GPU one launch for all of them, hence faster there; making the program takes up
-    to a minute, once for a network and batch size. Losses are computed eagerly, since their constants are those of the
-    data and would make it another program. So is a last batch of another size: a program for one step would cost more
-    than it saves. Results differ from eager ones in the last bits. Where there is no compiler, training stops with a
-    `RuntimeError`.
+    It makes fewer passes over memory and, on a GPU, one launch for all of them, hence it is faster there. Compiling
+    takes up to a minute, once for a network and batch size. Losses are computed eagerly: their constants come from the
+    data, and each set of constants would compile anew. A last batch of another size is computed eagerly too, because
+    compiling for one step costs more than it saves. Results differ from eager ones in the last bits. Where there is no
+    compiler, training stops with a `RuntimeError`.
     """
 
-    def prepared(self, function: F) -> F:
+    def compile(self, function: F) -> F:
         program = _program(function, ())
         last: list[tuple[torch.Size, ...]] = [()]
 
@@ -112,8 +113,8 @@ class Compiled(Engine):
 
 @cache
 def _program(function: Callable[..., Any], options: tuple[tuple[str, int], ...]) -> Callable[..., Any]:
-    """The compiled function; one for all models, so that a later training of the same network finds its program."""
-    # Every kind of model is another program of the same function; beyond this many torch would quietly run it eagerly.
+    """The compiled function, cached for all models, so that training the same network again does not compile again."""
+    # Beyond its limit of compiled versions torch would run the function eagerly without a word.
     torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, _PROGRAMS)
     compiled = torch.compile(function, dynamic=False, options=dict(options))
 
@@ -136,8 +137,8 @@ def _raw(model: Model, precision: str, x: Inputs) -> Raw:
 
 
 def _means(terms: Tensor, weight: Tensor | None) -> Tensor:
-    """Of terms (terms, B), all at once: in a small step every operation counts."""
+    """The weighted means of terms (terms, B), all at once: in a small step every operation counts."""
     if weight is None:
         return terms.mean(1)
-    # A batch may happen to hold only rows of weight zero: it teaches nothing.
+    # A batch that holds only rows of weight zero has no gradient.
     return (terms * weight).sum(1) / weight.sum().clamp(min=torch.finfo(weight.dtype).tiny)

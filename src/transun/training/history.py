@@ -1,13 +1,22 @@
-"""What training records about itself."""
+"""What training records about itself, and how losses reach the record from a GPU."""
 
+import math
 from dataclasses import dataclass, field
 
+import torch
+from torch import Tensor
+
+from transun.support.progress import Progress
+
 __all__ = ["Check", "History", "Step"]
+
+# Losses that are read from a GPU together: reading one waits until the GPU has finished all its work.
+_READ_TOGETHER = 32
 
 
 @dataclass(frozen=True)
 class Step:
-    """What one optimiser step saw: the mean of every loss term over its batch."""
+    """One optimiser step: the mean of every loss term over its batch, before the step."""
 
     step: int
     epoch: int
@@ -22,15 +31,18 @@ class Step:
 
 @dataclass(frozen=True)
 class Check:
-    """One look at the validation data after `step` steps."""
+    """Metrics of the validation rows after `step` steps, by name, of the weights that would be kept."""
 
     step: int
-    value: float
+    values: dict[str, float]
 
 
 @dataclass
 class History:
-    """What happened during `fit`: about a thousand points of the learning curve, and every validation check."""
+    """What happened during `fit`: about a thousand points of the learning curve, and every check of validation rows.
+
+    `rows` counts every row as often as it was trained on; `train_rows` and `valid_rows` count each once.
+    """
 
     steps: list[Step] = field(default_factory=list)
     checks: list[Check] = field(default_factory=list)
@@ -38,3 +50,53 @@ class History:
     stopped_early: bool = False
     seconds: float = 0.0
     rows: int = 0
+    train_rows: int = 0
+    valid_rows: int = 0
+
+
+class LossLog:
+    """The losses of logged steps, kept on their device and copied into the history a few at a time.
+
+    Args:
+        history: gets the points of the learning curve.
+        bar: the progress bar, which shows the latest loss.
+        device: where the losses are; on a CPU every point is copied at once.
+
+    """
+
+    def __init__(self, history: History, bar: Progress, device: torch.device) -> None:
+        self._history, self._bar = history, bar
+        self._together = _READ_TOGETHER if device.type == "cuda" else 1
+        self._waiting: list[tuple[int, int, float, dict[str, Tensor]]] = []
+
+    @property
+    def history(self) -> History:
+        """The history with every point so far."""
+        self.flush()
+        return self._history
+
+    def add(self, step: int, epoch: int, rate: float, terms: dict[str, Tensor]) -> None:
+        """Log one step."""
+        self._waiting.append((step, epoch, rate, terms))
+        if len(self._waiting) >= self._together:
+            self.flush()
+
+    def flush(self) -> None:
+        """Copy the waiting losses into the history; a loss that is not finite raises an error that names its step."""
+        waiting, self._waiting = self._waiting, []
+        for step, epoch, rate, terms in waiting:
+            point = to_step(step, epoch, rate, terms)
+            self._history.steps.append(point)
+            self._bar.advance(step + 1, f"loss {point.loss:.4g}")
+
+
+def to_step(step: int, epoch: int, rate: float, terms: dict[str, Tensor]) -> Step:
+    """A step with its losses as numbers, all finite; waits for the device that computes them."""
+    values = {name: float(term) for name, term in terms.items()}
+    for name, value in values.items():
+        if not math.isfinite(value):
+            raise FloatingPointError(
+                f"the loss term {name!r} became {value} in step {step}; "
+                "lower the learning rate, set `clip`, or wrap the head in Scaled"
+            )
+    return Step(step, epoch, rate, values)

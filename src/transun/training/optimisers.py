@@ -1,4 +1,4 @@
-"""Optimisers as values: printable, comparable, built for a model when training starts."""
+"""Optimisers as values: printable, comparable, and built for a model when training starts."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -9,8 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from transun.training.engine import Eager, Engine
-from transun.training.rowwise import Tables
-from transun.training.stepping import OptimiserStep
+from transun.training.rowwise import OptimiserStep, RowwiseAdagrad
 
 __all__ = ["SGD", "Adagrad", "AdagradDecay", "Adam", "AdamW", "Optimiser", "RowWise", "constant", "cosine", "linear"]
 
@@ -29,8 +28,8 @@ class Optimiser:
         """The torch optimiser over these parameters."""
         raise NotImplementedError
 
-    def stepper(self, model: nn.Module, engine: Engine = Eager()) -> OptimiserStep:
-        """The optimiser at work on a model."""
+    def on(self, model: nn.Module, engine: Engine = Eager()) -> OptimiserStep:
+        """The optimiser of a model's parameters, as `fit` steps it."""
         return OptimiserStep(self.build(model.parameters()))
 
 
@@ -131,10 +130,10 @@ class _AdagradDecay(torch.optim.Optimizer):
 class RowWise(Optimiser):
     """Row-wise Adagrad for tables, s_r ← s_r + mean(g_r²), w_r ← w_r - rate·g_r / √s_r; `dense` for all else.
 
-    A step costs what its batch looks up, whatever the size of the tables: no gradient, moment or update of a whole
-    table exists. The state is one number a row. Rows that a batch does not name stay as they are, which is what Adagrad
-    does anyway and Adam, with its momentum, does not. Sums of a GPU depend on the order of its threads in their last
-    bits; on a CPU the same seed gives the same bits.
+    The cost of a step depends on the look-ups of its batch and not on the size of the tables: no gradient, moment or
+    update of a whole table exists. The state is one number a row. Rows whose ids are not in the batch stay as they are,
+    as with Adagrad and unlike with Adam and its momentum. On a GPU the last bits depend on the order of its threads; on
+    a CPU the same seed gives the same bits.
 
     Args:
         rate: of the tables. As for `Adagrad`, larger than Adam's: the first step of a row has about this length in
@@ -150,10 +149,10 @@ class RowWise(Optimiser):
     dense: Optimiser = Adam()
 
     def build(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
-        raise ValueError("RowWise must see which columns read which table: it trains models, by `fit`, not parameters")
+        raise ValueError("RowWise must know which columns read which table: use it with `fit`, not with parameters")
 
-    def stepper(self, model: nn.Module, engine: Engine = Eager()) -> OptimiserStep:
-        tables = Tables(model, engine)
+    def on(self, model: nn.Module, engine: Engine = Eager()) -> OptimiserStep:
+        tables = RowwiseAdagrad(model, engine)
         apart = {id(weight) for weight in tables.parameters()}
         return OptimiserStep(self.dense.build(p for p in model.parameters() if id(p) not in apart), tables, self.rate)
 

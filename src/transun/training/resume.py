@@ -1,4 +1,4 @@
-"""The state of a training run on disk, from which it goes on to the same result."""
+"""The state of a training run on disk, from which training resumes to the same result."""
 
 import pickle
 import time
@@ -14,9 +14,10 @@ from transun.support.files import replacing
 from transun.support.text_form import dumps
 from transun.training.averaging import Average
 from transun.training.early_stopping import EarlyStopping
-from transun.training.history import Check, Step
-from transun.training.recorder import LossLog
-from transun.training.stepping import OptimiserStep
+from transun.training.history import Check, LossLog, Step
+from transun.training.rowwise import OptimiserStep
+
+__all__ = ["ResumeFile", "TrainingState"]
 
 # Seconds between saves: a minute of work is cheap to repeat, a save of a large table is not free.
 _PERIOD = 60.0
@@ -27,42 +28,46 @@ class TrainingState:
     """Everything that the rest of a run depends on, apart from its data."""
 
     model: Model
-    stepper: OptimiserStep
+    optimiser_step: OptimiserStep
     average: Average | None
-    keeper: EarlyStopping | None
-    recorder: LossLog
+    early_stopping: EarlyStopping | None
+    losses: LossLog
 
     def capture(self) -> dict[str, Any]:
-        """Plain values and tensors."""
+        """The state as plain values and tensors."""
         state: dict[str, Any] = {
             "model": self.model.state_dict(),
-            "stepper": self.stepper.state_dict(),
+            "optimiser": self.optimiser_step.state_dict(),
             "random": self._generators(),
-            "history": asdict(self.recorder.history),
+            "history": asdict(self.losses.history),
         }
         if self.average is not None:
             state["average"] = self.average.state_dict()
-        if self.keeper is not None:
-            state["keeper"] = {"worse": self.keeper.worse, "weights": self.keeper.weights}
+        if self.early_stopping is not None:
+            state["early_stopping"] = {
+                "checks_since_best": self.early_stopping.checks_since_best,
+                "weights": self.early_stopping.weights,
+            }
         return state
 
     def apply(self, state: dict[str, Any]) -> None:
-        """Put captured values back."""
+        """Restore what `capture` returned."""
         self.model.load_state_dict(state["model"])
-        self.stepper.load_state_dict(state["stepper"])
+        self.optimiser_step.load_state_dict(state["optimiser"])
         torch.set_rng_state(state["random"][0])
         if self._on_gpu:
             torch.cuda.set_rng_state(state["random"][1])
-        past, history = state["history"], self.recorder.history
+        past, history = state["history"], self.losses.history
         history.steps = [Step(**step) for step in past["steps"]]
         history.checks = [Check(**check) for check in past["checks"]]
         history.best = None if past["best"] is None else Check(**past["best"])
         history.rows, history.seconds = past["rows"], past["seconds"]
         if self.average is not None:
             self.average.load_state_dict(state["average"])
-        if self.keeper is not None:
-            self.keeper.best, self.keeper.worse = history.best, state["keeper"]["worse"]
-            self.keeper.weights = state["keeper"]["weights"]
+        if self.early_stopping is not None:
+            self.early_stopping.best = history.best
+            self.early_stopping.checks_since_best = state["early_stopping"]["checks_since_best"]
+            self.early_stopping.weights = state["early_stopping"]["weights"]
 
     @property
     def _on_gpu(self) -> bool:
@@ -73,34 +78,39 @@ class TrainingState:
 
 
 class ResumeFile:
-    """Saves a training run now and then, and finds it again; without a path it does nothing.
+    """Saves a training run every minute and restores it; without a path it does nothing.
 
     The file holds tensors and plain values only and is read without executing anything in it.
+
+    Args:
+        path: the file, or None.
+        settings: a text of the settings and the data; a file with another text is refused.
+
     """
 
-    def __init__(self, path: str | Path | None, plan: str) -> None:
+    def __init__(self, path: str | Path | None, settings: str) -> None:
         self.path = None if path is None else Path(path)
-        self.plan = plan
+        self.settings = settings
         self._saved = time.monotonic()
 
     def restore(self, state: TrainingState) -> int:
-        """Steps done by the run in the file, whose state is put back; 0 where there is none."""
+        """Apply the state in the file and return the steps done so far; 0 where there is no file."""
         if self.path is None or not self.path.exists():
             return 0
         try:
             saved = torch.load(self.path, weights_only=True)
-            plan, done, values = saved["plan"], int(saved["done"]), saved["state"]
+            settings, done, values = saved["settings"], int(saved["done"]), saved["state"]
         except (pickle.UnpicklingError, RuntimeError, EOFError, KeyError, TypeError, ValueError) as error:
             raise ValueError(
                 f"{self.path} is not a training run that can be resumed; remove it to start over"
             ) from error
-        if plan != self._plan(state):
-            raise ValueError(f"{self.path} belongs to another run ({plan}); remove it or use another file")
+        if settings != self._settings(state):
+            raise ValueError(f"{self.path} belongs to another run ({settings}); remove it or use another file")
         state.apply(values)
         return done
 
-    def tick(self, state: TrainingState, done: int) -> None:
-        """Save if it is time."""
+    def save_if_due(self, state: TrainingState, done: int) -> None:
+        """Save if the last save is a minute old."""
         if self.path is not None and time.monotonic() - self._saved > _PERIOD:
             self.save(state, done)
 
@@ -109,13 +119,13 @@ class ResumeFile:
         if self.path is None:
             return
         with replacing(self.path) as draft:
-            torch.save({"plan": self._plan(state), "done": done, "state": state.capture()}, draft)
+            torch.save({"settings": self._settings(state), "done": done, "state": state.capture()}, draft)
         self._saved = time.monotonic()
 
-    def close(self) -> None:
-        """The run is complete: nothing is left to resume."""
+    def remove(self) -> None:
+        """Remove the file of a run that is complete."""
         if self.path is not None:
             self.path.unlink(missing_ok=True)
 
-    def _plan(self, state: TrainingState) -> str:
-        return f"{dumps(state.model.head)}, {self.plan}"
+    def _settings(self, state: TrainingState) -> str:
+        return f"{dumps(state.model.head)}, {self.settings}"

@@ -8,7 +8,7 @@ from typing import Any
 from transun_paper.datasets.public import PUBLIC
 from transun_paper.lab.methods import METHODS, Method
 from transun_paper.lab.protocol import ADAM, SGDS, Budget, Protocol, Study
-from transun_paper.lab.run import Training
+from transun_paper.lab.run import lab_recipe
 from transun_paper.lab.sources import freeze_public
 
 
@@ -77,7 +77,7 @@ _BUDGETS = {
 }
 FULL = Board(Protocol(ADAM, budgets=_BUDGETS), rows={"globo": 150_000})
 QUICK = Board(
-    Protocol(ADAM[1:2], seeds=2, training=Training(patience=1), otherwise=Budget(128, 2)),
+    Protocol(ADAM[1:2], seeds=2, training=lab_recipe(patience=1), otherwise=Budget(128, 2)),
     rows=dict.fromkeys(PUBLIC, 3_000),
 )
 # The same data and seeds by SGD, for the methods that the paper's argument is about.

@@ -24,7 +24,7 @@ def convergence_studies(board: Board, keys: Mapping[str, str]) -> dict[tuple[str
 
 
 def _study(board: Board, key: str, method: Method) -> Study:
-    training = replace(board.protocol.training_for(key, Adam(RATE)), looks=LOOKS, patience=None)
+    training = replace(board.protocol.training_for(key, Adam(RATE)), checks_per_epoch=LOOKS, patience=None)
     seeds = min(board.protocol.seeds, 2)
     return Study((Run(key, method.head, training, balanced=method.balanced),), tuple(range(seeds)))
 

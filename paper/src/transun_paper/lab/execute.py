@@ -12,9 +12,10 @@ from transun.tables.training import slopes
 from transun.training.calibration import balance, calibrate
 from transun.training.evaluation import predict
 from transun.training.history import History
+from transun.training.recipe import Recipe
 from transun_paper.lab.encoded_dataset import Frozen
 from transun_paper.lab.measures import Predictions, assess
-from transun_paper.lab.run import Run, Training
+from transun_paper.lab.run import Run, fit_run
 from transun_paper.lab.stacked_network import can_stack
 from transun_paper.lab.store import rounded
 from transun_paper.lab.train_seeds import fit_together
@@ -44,13 +45,13 @@ def execute(runs: Sequence[Run], data: Frozen) -> list[dict[str, Any]]:
 
 
 def fit_in_turn(
-    models: Sequence[Model], train: Dataset, valid: Dataset, training: Training
+    models: Sequence[Model], train: Dataset, valid: Dataset, recipe: Recipe
 ) -> list[History | FloatingPointError]:
     """What `fit_together` does, for any network: one model after the other."""
     results: list[History | FloatingPointError] = []
     for model in models:
         try:
-            history = training.fit(model, train, valid)
+            history = fit_run(model, train, recipe, valid)
         except (FloatingPointError, ValueError) as error:  # a loss or a validation prediction that is not finite
             results.append(FloatingPointError(str(error)))
         else:
@@ -82,7 +83,7 @@ def _report(run: Run, data: Frozen, model: Model, history: History | FloatingPoi
         "epochs": history.rows / len(data.train),
         "best_step": None if history.best is None else history.best.step,
         "stopped_early": history.stopped_early,
-        "looks": [[check.step, check.value] for check in history.checks],
+        "looks": [[check.step, check.values["NRMSE"]] for check in history.checks],
         "curve": [[step.step, step.terms] for step in _thinned(history.steps, 100)],
         "torch": torch.__version__,
     }

@@ -10,7 +10,8 @@ from transun.corrections import Correction
 from transun.heads import Head
 from transun.models.spec import dumps
 from transun.training.optimisers import SGD, Adam, Optimiser
-from transun_paper.lab.run import MLP, Run, Training
+from transun.training.recipe import Recipe
+from transun_paper.lab.run import MLP, Run, lab_recipe
 from transun_paper.lab.store import Store
 
 ADAM: tuple[Optimiser, ...] = (Adam(3e-4), Adam(1e-3), Adam(3e-3))
@@ -108,7 +109,7 @@ class Protocol:
 
     optimisers: tuple[Optimiser, ...] = ADAM
     seeds: int = 5
-    training: Training = Training(patience=2)
+    training: Recipe = lab_recipe()
     budgets: Mapping[str, Budget] = field(default_factory=dict)
     otherwise: Budget = Budget()
 
@@ -127,7 +128,7 @@ class Protocol:
         ]
         return Study(tuple(candidates), tuple(range(self.seeds)))
 
-    def training_for(self, dataset: str, optimiser: Optimiser) -> Training:
+    def training_for(self, dataset: str, optimiser: Optimiser) -> Recipe:
         """The training that a data set, given by its key, gets with an optimiser of the grid."""
         budget = self.budgets.get(name_of(dataset), self.otherwise)
         return replace(self.training, optimiser=optimiser, batch_size=budget.batch_size, epochs=budget.epochs)

@@ -1,7 +1,6 @@
 """A run: one method trained once on one data set, a pure function of its text."""
 
 import json
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,62 +12,34 @@ from transun.data import Dataset
 from transun.heads import Head
 from transun.models.network import Model
 from transun.models.spec import dumps, loads
-from transun.training.averaging import EMA, Averaging
+from transun.training.averaging import EMA
 from transun.training.history import History, Step
 from transun.training.loop import fit
-from transun.training.optimisers import Adam, Optimiser, constant
+from transun.training.recipe import Recipe, plain_recipe
 from transun_paper.lab.encoded_dataset import Frozen
 
 
-@dataclass(frozen=True)
-class Training:
-    """How a run is trained: up to `epochs` epochs, the best look at the validation rows is kept.
+def lab_recipe(**changes: Any) -> Recipe:
+    """The recipe of every run: a constant learning rate, averaged weights, and early stopping after two checks.
+
+    The rate is constant because training that stops early would otherwise depend on how long it was allowed to be.
 
     Args:
-        optimiser: how weights follow gradients.
-        epochs: at most so many.
-        batch_size: rows a step.
-        decay: factor of the learning rate by the share of training done. `constant` by default: training that stops
-            early would otherwise depend on how long it was allowed to be.
-        averaging: of the weights; what is looked at and kept is the average.
-        patience: looks without improvement of the validation NRMSE before training stops; None never stops.
-        looks: looks at the validation rows an epoch.
+        **changes: settings of `Recipe` that differ.
 
     """
+    return plain_recipe(**{"averaging": EMA(), "patience": 2} | changes)
 
-    optimiser: Optimiser = Adam()
-    epochs: int = 1
-    batch_size: int = 512
-    decay: Callable[[float], float] = constant
-    averaging: Averaging | None = EMA()
-    patience: int | None = 2
-    looks: int = 1
 
-    def __post_init__(self) -> None:
-        for name in ("epochs", "batch_size", "looks"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"Training needs {name} >= 1, got {getattr(self, name)}")
-
-    def fit(
-        self, model: Model, rows: Dataset, valid: Dataset | None = None, on_step: Callable[[Step], None] | None = None
-    ) -> History:
-        """Train a model so, with its own seed; without validation rows to the last epoch."""
-        watched = valid is not None
-        return fit(
-            model,
-            rows,
-            optimiser=self.optimiser,
-            epochs=self.epochs,
-            batch_size=self.batch_size,
-            decay=self.decay,
-            averaging=self.averaging,
-            valid=valid,
-            check_every=math.ceil(math.ceil(len(rows) / self.batch_size) / self.looks) if watched else None,
-            patience=self.patience if watched else None,
-            seed=model.seed,
-            on_step=on_step,
-            progress=False,
-        )
+def fit_run(
+    model: Model,
+    rows: Dataset,
+    recipe: Recipe,
+    valid: Dataset | None = None,
+    on_step: Callable[[Step], None] | None = None,
+) -> History:
+    """Train a model by a recipe with the model's own seed."""
+    return fit(model, rows, replace(recipe, seed=model.seed), valid=valid, on_step=on_step, progress=False)
 
 
 @dataclass(frozen=True)
@@ -85,9 +56,7 @@ class MLP:
 
 
 # What a text may name besides transun's own concepts. A network of another kind is added here, with a `build`.
-NAMES: dict[str, Callable[..., Any]] = {"MLP": MLP, "Training": Training} | {
-    name: getattr(training, name) for name in training.__all__
-}
+NAMES: dict[str, Callable[..., Any]] = {"MLP": MLP} | {name: getattr(training, name) for name in training.__all__}
 
 
 @dataclass(frozen=True)
@@ -111,7 +80,7 @@ class Run:
 
     dataset: str
     head: Head
-    training: Training = Training()
+    training: Recipe = lab_recipe()
     backbone: Any = MLP()
     correction: Correction | None = None
     balanced: bool = False

@@ -19,7 +19,8 @@ from transun.models.network import Model
 from transun.training.averaging import Average
 from transun.training.evaluation import BATCH
 from transun.training.history import Check, History, Step
-from transun_paper.lab.run import Training
+from transun.training.loop import epoch_seed
+from transun.training.recipe import Recipe
 from transun_paper.lab.stacked_network import Stacked
 
 # Points of the learning curve that are kept; reading a loss costs a little.
@@ -42,7 +43,7 @@ class _Lane:
 
 
 def fit_together(
-    models: Sequence[Model], train: Dataset, valid: Dataset, training: Training
+    models: Sequence[Model], train: Dataset, valid: Dataset, recipe: Recipe
 ) -> list[History | FloatingPointError]:
     """Train models that differ only in their `seed`, in place; a history each, or why that one failed."""
     y = train.targets().double()
@@ -50,10 +51,10 @@ def fit_together(
         model.prepare(y)
     head = models[0].head.train()
     stack = Stacked(models)
-    average = Average(stack) if training.averaging else None
+    average = Average(stack) if recipe.averaging else None
     lanes = [_Lane(model.seed) for model in models]
     began = time.perf_counter()
-    _train(stack, head, average, lanes, train, valid, training)
+    _train(stack, head, average, lanes, train, valid, recipe)
     if average is not None:
         average.swap()
     results: list[History | FloatingPointError] = []
@@ -72,14 +73,14 @@ def _train(
     lanes: Sequence[_Lane],
     train: Dataset,
     valid: Dataset,
-    training: Training,
+    recipe: Recipe,
 ) -> None:
-    stepper = training.optimiser.build(stack.parameters())
-    per_epoch = math.ceil(len(train) / training.batch_size)
-    total, every = training.epochs * per_epoch, math.ceil(per_epoch / training.looks)
+    stepper = recipe.optimiser.build(stack.parameters())
+    per_epoch = math.ceil(len(train) / recipe.batch_rows(len(train)))
+    total, every = recipe.epochs * per_epoch, math.ceil(per_epoch / recipe.checks_per_epoch)
     cost: _Cost | None = None
-    for step, epoch, rows in _orders(train, lanes, training):
-        rate = training.optimiser.rate * training.decay(step / total)
+    for step, epoch, rows in _orders(train, lanes, recipe):
+        rate = recipe.optimiser.rate * recipe.decay(step / total)
         for group in stepper.param_groups:
             group["lr"] = rate
         raw, y = stack(_take(train, rows)), train.y[rows]
@@ -89,26 +90,25 @@ def _train(
         # Lanes do not touch each other, so the gradient of the sum is each lane's own.
         torch.stack(tuple(terms.values())).sum().backward()  # type: ignore[no-untyped-call]
         stepper.step()
-        if average is not None and training.averaging is not None:
-            average.update(training.averaging.weight(step, total))
+        if average is not None and recipe.averaging is not None:
+            average.update(recipe.averaging.weight(step, total))
         if step % max(1, total // _POINTS) == 0 or step + 1 == total:
             _log(lanes, Step(step, epoch, rate, {}), terms)
         for lane in lanes:
             lane.history.rows += 0 if lane.over else rows.shape[1]
         if (step + 1) % every == 0 or step + 1 == total:
-            _look(stack, head, average, lanes, valid, step + 1, training.patience)
+            _look(stack, head, average, lanes, valid, step + 1, recipe.patience)
         if all(lane.over for lane in lanes):
             break
 
 
-def _orders(train: Dataset, lanes: Sequence[_Lane], training: Training) -> Iterator[tuple[int, int, Tensor]]:
+def _orders(train: Dataset, lanes: Sequence[_Lane], recipe: Recipe) -> Iterator[tuple[int, int, Tensor]]:
     """Step, epoch and the rows of every lane (S, B): for each seed those that `fit` would take."""
     places = Dataset({"row": torch.arange(len(train))}, train.y)
     step = 0
-    for epoch in range(training.epochs):
-        # The seed of an epoch is `fit`'s.
-        seeds = [(lane.seed * 1_000_003 + epoch) % 2**63 for lane in lanes]
-        shuffled = [places.batches(training.batch_size, seed=seed) for seed in seeds]
+    for epoch in range(recipe.epochs):
+        seeds = [epoch_seed(lane.seed, epoch) for lane in lanes]
+        shuffled = [places.batches(recipe.batch_rows(len(train)), seed=seed) for seed in seeds]
         for batches in zip(*shuffled, strict=True):
             yield step, epoch, torch.stack([batch.x["row"] for batch in batches])
             step += 1
@@ -189,10 +189,10 @@ def _look(
         if lane.over:
             continue
         value = NRMSE(predictions[place], valid.y) if bool(predictions[place].isfinite().all()) else math.inf
-        check = Check(step, value)
+        check = Check(step, {"NRMSE": value})
         lane.history.checks.append(check)
         lane.worse += 1
-        if math.isfinite(value) and (lane.history.best is None or value < lane.history.best.value):
+        if math.isfinite(value) and (lane.history.best is None or value < lane.history.best.values["NRMSE"]):
             lane.history.best, lane.worse = check, 0
             lane.weights = stack.lane_of(place)
         lane.history.stopped_early = patience is not None and lane.worse >= patience

@@ -15,10 +15,11 @@ from transun.models.network import Model
 from transun.models.spec import dumps, loads
 from transun.training.evaluation import predict
 from transun.training.optimisers import AdagradDecay
+from transun.training.recipe import Recipe
 from transun_paper.lab.compare import Reports
 from transun_paper.lab.measures import values
 from transun_paper.lab.protocol import Study
-from transun_paper.lab.run import NAMES, Training
+from transun_paper.lab.run import NAMES, fit_run, lab_recipe
 from transun_paper.lab.store import Store
 from transun_paper.tables.jobs import Job
 from transun_paper.tables.judge import Answer, TestRows, answers, best_of, less
@@ -35,20 +36,20 @@ _ROWS = (
 )
 # A sixteenth of the paper's width, which a CPU can train in seconds; rate, optimiser and one epoch are the paper's.
 _HIDDEN = (256, 128, 64)
-_TRAINING = Training(AdagradDecay(), epochs=1, batch_size=64, patience=None)
+_TRAINING = lab_recipe(optimiser=AdagradDecay(), epochs=1, batch_size=64, patience=None)
 _FULL, _QUICK = {"orders": 60_000, "seeds": 5}, {"orders": 6_000, "seeds": 2}
 
 
 def compute(arguments: Mapping[str, Any], cache: Path) -> dict[str, Any]:
     """Train one method on the log with one seed; metrics of the test rows and of the top ones among them."""
     log = OrderLog(orders=arguments["orders"], history=arguments["history"])
-    training: Training = loads(arguments["training"], NAMES)
+    recipe: Recipe = loads(arguments["training"], NAMES)
     end = round(_TRAINED * log.orders)
     train, test = log.dataset(stop=end), log.dataset(end)
     backbone = DIN(log.sizes, numeric=("log_price",), history={"history": "item"}, hidden=arguments["hidden"])
     model = Model(backbone, loads(arguments["head"]), arguments["seed"])
     try:
-        history = training.fit(model, train)
+        history = fit_run(model, train, recipe)
     except (FloatingPointError, ValueError) as error:
         return {"failed": str(error)}
     pred, truth = predict(model, test), log.truth(end)

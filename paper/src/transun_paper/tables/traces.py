@@ -15,10 +15,11 @@ from transun.models.spec import dumps, loads
 from transun.training.evaluation import predict
 from transun.training.history import Step
 from transun.training.optimisers import Adam
+from transun.training.recipe import Recipe
 from transun_paper.lab.encoded_dataset import Frozen
 from transun_paper.lab.measures import values
 from transun_paper.lab.protocol import Protocol
-from transun_paper.lab.run import MLP, NAMES, Training
+from transun_paper.lab.run import MLP, NAMES, fit_run, lab_recipe
 from transun_paper.lab.sources import cache_path
 from transun_paper.tables.jobs import Job
 
@@ -32,7 +33,7 @@ _RATE, _EPOCHS = 1e-3, 2
 def trace_job(protocol: Protocol, key: str, head: Head, seed: int) -> Job:
     """The training of a head on a data set, watched."""
     batch = protocol.training_for(key, Adam(_RATE)).batch_size
-    training = Training(Adam(_RATE), epochs=_EPOCHS, batch_size=batch, averaging=None, patience=None)
+    training = lab_recipe(optimiser=Adam(_RATE), epochs=_EPOCHS, batch_size=batch, averaging=None, patience=None)
     return Job("trace", {"dataset": key, "head": dumps(head), "training": dumps(training), "seed": seed})
 
 
@@ -43,14 +44,16 @@ def compute(arguments: Mapping[str, Any], cache: Path) -> dict[str, Any]:
     the same 4096 training rows, predicted with the weights of this step.
     """
     data = Frozen.load(cache_path(cache, arguments["dataset"]))
-    training: Training = loads(arguments["training"], NAMES)
+    recipe: Recipe = loads(arguments["training"], NAMES)
     model = Model(MLP().build(data), loads(arguments["head"]), arguments["seed"])
-    watch = _Watch(model, _sample(data.train), -(-len(data.train) // training.batch_size) * training.epochs)
+    watch = _Watch(
+        model, _sample(data.train), -(-len(data.train) // recipe.batch_rows(len(data.train))) * recipe.epochs
+    )
     try:
-        training.fit(model, data.train, on_step=watch)
+        fit_run(model, data.train, recipe, on_step=watch)
     except FloatingPointError as error:
         return {"failed": str(error)}
-    return {"rows": len(data.train), "batch_size": training.batch_size, "looks": watch.looks}
+    return {"rows": len(data.train), "batch_size": recipe.batch_size, "looks": watch.looks}
 
 
 def _sample(data: Dataset) -> Dataset:

@@ -8,9 +8,11 @@ from typing import Any
 
 import transun
 from transun.diagnosis.assessment import Assessment
+from transun.support.text_form import arguments, dumps
+from transun.tables.model import TableModel
 from transun.tables.plan import Plan, TargetSummary
-from transun.tables.training import Look, Settings, Training
-from transun.training.history import Step
+from transun.training.history import Check, Step
+from transun.training.recipe import Recipe
 
 __all__ = ["Cost", "ModelReport", "as_json", "model_report"]
 
@@ -38,7 +40,9 @@ class ModelReport:
         name: what the data is called.
         plan: a line a column: name, kind, what it becomes, share missing, why.
         curves: by loss term, pairs of a step and the mean of the term around it.
-        looks: at the validation rows after each epoch.
+        recipe: every setting of the training as text.
+        test_share: the share of rows held out.
+        checks: metrics of the validation rows along training.
 
     """
 
@@ -48,42 +52,46 @@ class ModelReport:
     weight: str | None
     head: str
     why: str
-    settings: Settings
+    recipe: dict[str, str]
+    test_share: float
     summary: TargetSummary
     plan: list[tuple[str, str, str, str, str]]
     rows: dict[str, int]
     curves: dict[str, list[tuple[float, float]]]
-    looks: tuple[Look, ...]
+    checks: tuple[Check, ...]
     assessment: Assessment
     cost: Cost
 
 
-def model_report(name: str, plan: Plan, settings: Settings, training: Training, assessment: Assessment) -> ModelReport:
+def model_report(
+    name: str, plan: Plan, recipe: Recipe, test_share: float, model: TableModel, assessment: Assessment
+) -> ModelReport:
     """The report of a training on some data."""
-    history = training.model.history
+    history = model.history
     cost = Cost(
-        training.parameters,
+        sum(parameter.numel() for parameter in model.model.parameters()),
         history.seconds,
         history.rows / history.seconds if history.seconds else math.nan,
         history.steps[-1].step + 1 if history.steps else 0,
         None if history.best is None else history.best.step,
         history.stopped_early,
     )
-    rows = {"training": training.rows, "validation": training.valid_rows, "test": assessment.rows}
+    rows = {"training": history.train_rows, "validation": history.valid_rows, "test": assessment.rows}
     curves = thinned(history.steps)
     return ModelReport(
         transun.__version__,
         name,
         plan.target,
         plan.weight,
-        plan.head,
+        plan.head_text,
         plan.why,
-        settings,
+        {setting: dumps(value) for setting, value in arguments(recipe).items()},
+        test_share,
         plan.summary,
-        plan.rows(),
+        plan.column_summary(),
         rows,
         curves,
-        training.looks,
+        tuple(history.checks),
         assessment,
         cost,
     )

@@ -63,7 +63,7 @@ def _training(report: ModelReport) -> str:
         ("PGR", 1.0, "predicted / actual total of the validation rows; 1 is right"),
         ("NRMSE", None, "error of the validation rows, by which the best weights are chosen"),
     ):
-        points = [(float(look.step), look.values[name]) for look in report.looks if name in look.values]
+        points = [(float(check.step), check.values[name]) for check in report.checks if name in check.values]
         if points:
             pictures.append(figure(charts.curve(points, "step", f"{name}, validation rows", rule), text))
     stopped = "Stopped early: the validation error no longer fell." if report.cost.stopped_early else ""

@@ -48,7 +48,7 @@ def _ends(report: ModelReport) -> str:
     """Where every curve began and ended."""
     rows = [[name, number(points[0][1]), number(points[-1][1])] for name, points in report.curves.items()]
     for name in ("PGR", "NRMSE"):
-        values = [look.values[name] for look in report.looks if name in look.values]
+        values = [check.values[name] for check in report.checks if name in check.values]
         if values:
             rows.append([f"{name}, validation rows", number(values[0]), number(values[-1])])
     return markdown.table(["curve", "at first", "at last"], [[plain(cell) for cell in row] for row in rows])

@@ -162,20 +162,9 @@ def cost_table(report: ModelReport) -> Table:
 
 
 def settings_table(report: ModelReport) -> Table:
-    """How it was trained."""
-    found = report.settings
-    batch = "a 32nd of the rows, from 16 to 512" if found.batch_size is None else f"{found.batch_size}"
-    pairs = [
-        ("epochs at most", found.epochs),
-        ("learning rate", found.rate),
-        ("seed", found.seed),
-        ("validation share", found.valid_share),
-        ("test share", found.test_share),
-        ("patience", found.patience),
-    ]
-    words = [("batch size", batch), ("a last factor for the total", "yes" if found.balanced else "no")]
-    rows = [[Cell(name), Cell(f"{value:g}", float(value))] for name, value in pairs]
-    return ["setting", "value"], [*rows, *[[Cell(name), Cell(text)] for name, text in words]]
+    """The recipe of the training, a setting a row, and the share of rows held out."""
+    rows = [[Cell(name.replace("_", " ")), Cell(text)] for name, text in report.recipe.items()]
+    return ["setting", "value"], [*rows, [Cell("test share"), Cell(f"{report.test_share:g}", report.test_share)]]
 
 
 def side_by_side(models: Mapping[str, Assessment]) -> Table:

@@ -1,0 +1,88 @@
+"""Training on rows in memory: validation rows are split off, and the total can be balanced afterwards."""
+
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from transun.data import Dataset
+from transun.models.network import Model
+from transun.training.calibration import balance
+from transun.training.history import History
+from transun.training.loop import fit
+from transun.training.recipe import Recipe
+
+__all__ = ["fit_with_validation"]
+
+
+def fit_with_validation(
+    model: Model,
+    data: Dataset,
+    recipe: Recipe = Recipe(),
+    *,
+    valid: Dataset | None = None,
+    balanced: bool = False,
+    base: Model | None = None,
+    resume: str | Path | None = None,
+    progress: bool | None = None,
+) -> tuple[Model, History]:
+    """Train a model on rows as a recipe says, with early stopping on a share of them, and balance the total.
+
+    This is the one way in which `train`, `transun fit` and `NetworkRegressor` train. Where the rows are too few for a
+    validation part, all of them are training rows.
+
+    Args:
+        model: trained in place, and on the CPU afterwards if the recipe names a device.
+        data: all rows.
+        recipe: how to train.
+        valid: validation rows in place of a share of `data`.
+        balanced: what a `recipe.balance` of None means.
+        base: a trained model to start from; see `fit`.
+        resume: a file for the state of an interrupted training; see `fit`.
+        progress: show a progress bar; None shows it on a terminal.
+
+    Returns:
+        The model, with one last factor where it is balanced, and the history of its training.
+
+    >>> data = Dataset({"a": torch.arange(100) % 2}, torch.arange(100) % 2 * 10.0)
+    >>> model, history = fit_with_validation(Model(EmbeddingMLP({"a": 2}), MSE()), data, Recipe(epochs=2))
+    >>> history.train_rows + history.valid_rows, len(history.checks)
+    (100, 2)
+
+    """
+    rows = data
+    if valid is None and recipe.valid_share:
+        rows, valid = _split(data, recipe.valid_share, recipe.seed)
+    if rows.weight is not None and (base is not None or not model.prepared):
+        model.prepare(weighted_targets(rows.y, rows.weight), base)
+        base = None
+    if recipe.device is not None:
+        rows, valid = rows.to(recipe.device), None if valid is None else valid.to(recipe.device)
+    history = fit(model, rows, recipe, valid=valid, base=base, resume=resume, progress=progress)
+    if balanced if recipe.balance is None else recipe.balance:
+        model = balance(model, rows, valid)
+    return model if recipe.device is None else model.cpu(), history
+
+
+def weighted_targets(y: Tensor, weight: Tensor) -> Tensor:
+    """As many targets (n,), each as often as its share of the weight, from which a head learns its constants.
+
+    The smallest and the largest are always included, since heads learn from them which targets are credible.
+
+    >>> weighted_targets(torch.tensor([5.0, 1.0, 2.0, 3.0]), torch.tensor([1.0, 1.0, 5.0, 1.0])).tolist()
+    [1.0, 2.0, 2.0, 5.0]
+    """
+    y, order = y.double().sort()
+    cumulative = weight.double()[order].cumsum(0)
+    levels = (torch.arange(len(y), dtype=torch.float64) + 0.5) / len(y) * cumulative[-1]
+    chosen = y[torch.searchsorted(cumulative, levels).clamp(max=len(y) - 1)]
+    chosen[0], chosen[-1] = y[0], y[-1]
+    return chosen
+
+
+def _split(data: Dataset, share: float, seed: int) -> tuple[Dataset, Dataset | None]:
+    """Training and validation rows; no validation rows where one part would be empty or would weigh nothing."""
+    try:
+        return data.split(1.0 - share, seed)
+    except ValueError:
+        return data, None
