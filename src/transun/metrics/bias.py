@@ -1,7 +1,6 @@
 """Bias metrics: of the total (TRE, PGR, SRE) and of the average row (MRE)."""
 
-from __future__ import annotations
-
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -34,9 +33,9 @@ def _absolute(x: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class SignedTotalRelativeError(AdditiveMetric):
-    """Signed total relative error, Σ(ŷ − y) / Σŷ: negative where the model predicts too little.
+    """Signed total relative error, Σ(ŷ - y) / Σŷ: negative where the model predicts too little.
 
-    The denominator is the prediction, as in the paper, so the sides are unequal: predicting half the total gives −1,
+    The denominator is the prediction, as in the paper, so the sides are unequal: predicting half the total gives -1,
     twice the total gives +½. `PGR` shows both sides on one scale.
 
     >>> STRE([1.0, 1.0], [1.0, 3.0])
@@ -52,17 +51,17 @@ class SignedTotalRelativeError(AdditiveMetric):
     )
 
     def statistics(self, pred: Tensor, y: Tensor, weight: Tensor) -> Tensor:
-        """Return w(ŷ − y) and wŷ."""
+        """w(ŷ - y) and wŷ."""
         return torch.stack([weight * (pred - y), weight * pred], 1)
 
     def value(self, sums: Tensor) -> Tensor:
-        """Return the ratio of the sums."""
+        """The ratio of the sums."""
         return sums[0] / sums[1]
 
 
 @dataclass(frozen=True)
 class TotalRelativeError(SignedTotalRelativeError):
-    """Total relative error, |Σ(ŷ − y) / Σŷ| = |1 − 1/PGR|: how far the total is off.
+    """Total relative error, |Σ(ŷ - y) / Σŷ| = |1 - 1/PGR|: how far the total is off.
 
     Zero is necessary, not sufficient: errors in opposite directions cancel, which `bin_by_prediction` shows.
 
@@ -76,16 +75,16 @@ class TotalRelativeError(SignedTotalRelativeError):
     meaning: ClassVar[str] = "The gap of the totals over the predicted total, without its sign. 0 is right."
 
     def value(self, sums: Tensor) -> Tensor:
-        """Return the absolute ratio of the sums."""
+        """The absolute ratio of the sums."""
         return _absolute(super().value(sums))
 
 
 @dataclass(frozen=True)
 class SignedMeanRelativeError(AdditiveMetric):
-    """Signed mean relative error, mean((ŷ − y) / ŷ): the average row's relative error, so small targets count fully.
+    """Signed mean relative error, mean((ŷ - y) / ŷ): the average row's relative error, so small targets count fully.
 
     Explodes as ŷ → 0. Where |ŷ| < `floor` (target units) the division is by `floor`, so that a prediction of 0
-    contributes −y/floor: finite, huge, and counted by `FLOORED`. Negative predictions stay as they are and
+    contributes -y/floor: finite, huge, and counted by `FLOORED`. Negative predictions stay as they are and
     turn their row's sign around; `NEGATIVE` counts them.
 
     >>> SMRE([2.0, 4.0], [1.0, 6.0])
@@ -108,18 +107,18 @@ class SignedMeanRelativeError(AdditiveMetric):
             raise ValueError(f"`floor` is {self.floor}: it replaces predictions of zero; use a positive number")
 
     def statistics(self, pred: Tensor, y: Tensor, weight: Tensor) -> Tensor:
-        """Return w(ŷ − y)/ŷ and w."""
+        """w(ŷ - y)/ŷ and w."""
         divisor = torch.where(pred.abs() < self.floor, self.floor, pred)
         return torch.stack([weight * (pred - y) / divisor, weight], 1)
 
     def value(self, sums: Tensor) -> Tensor:
-        """Return the weighted mean."""
+        """The weighted mean."""
         return sums[0] / sums[1]
 
 
 @dataclass(frozen=True)
 class MeanRelativeError(SignedMeanRelativeError):
-    """Mean relative error, |mean((ŷ − y) / ŷ)|, with the floor of `SMRE`.
+    """Mean relative error, |mean((ŷ - y) / ŷ)|, with the floor of `SMRE`.
 
     >>> MRE([2.0, 2.0], [4.0, 4.0])
     1.0
@@ -133,7 +132,7 @@ class MeanRelativeError(SignedMeanRelativeError):
     )
 
     def value(self, sums: Tensor) -> Tensor:
-        """Return the absolute weighted mean."""
+        """The absolute weighted mean."""
         return _absolute(super().value(sums))
 
 
@@ -142,21 +141,22 @@ class _Share(AdditiveMetric):
 
     better: ClassVar[Better] = "lower"
 
+    @abstractmethod
     def counts(self, pred: Tensor) -> Tensor:
-        raise NotImplementedError
+        """Whether each row counts."""
 
     def statistics(self, pred: Tensor, y: Tensor, weight: Tensor) -> Tensor:
-        """Return w where the row counts, and w."""
+        """w where the row counts, and w."""
         return torch.stack([weight * self.counts(pred), weight], 1)
 
     def value(self, sums: Tensor) -> Tensor:
-        """Return the share."""
+        """The share."""
         return sums[0] / sums[1]
 
 
 @dataclass(frozen=True)
 class FlooredShare(_Share):
-    """Share of rows with |ŷ| < floor, those whose relative error `MRE` made up; above 0, read `MRE` with care.
+    """Share of rows with |ŷ| < floor, for which `MRE` divides by the floor; above 0, read `MRE` with care.
 
     >>> FLOORED([0.0, 1.0], [1.0, 1.0])
     0.5
@@ -171,7 +171,7 @@ class FlooredShare(_Share):
     )
 
     def counts(self, pred: Tensor) -> Tensor:
-        """Return where the prediction is floored."""
+        """Whether the prediction is nearer to 0 than the floor."""
         return pred.abs() < self.floor
 
 
@@ -190,7 +190,7 @@ class NegativeShare(_Share):
     )
 
     def counts(self, pred: Tensor) -> Tensor:
-        """Return where the prediction is negative."""
+        """Whether the prediction is negative."""
         return pred < 0
 
 
@@ -210,19 +210,19 @@ class PredictionRatio(AdditiveMetric):
     )
 
     def statistics(self, pred: Tensor, y: Tensor, weight: Tensor) -> Tensor:
-        """Return wŷ and wy."""
+        """wŷ and wy."""
         return torch.stack([weight * pred, weight * y], 1)
 
     def value(self, sums: Tensor) -> Tensor:
-        """Return the ratio of the sums."""
+        """The ratio of the sums."""
         return sums[0] / sums[1]
 
 
 @dataclass(frozen=True)
 class SRE(AdditiveMetric):
-    """Signed relative error of the mean prediction against a known expectation E: (mean ŷ − E) / E.
+    """Signed relative error of the mean prediction against a known expectation E: (mean ŷ - E) / E.
 
-    For synthetic targets, where E is known; `y` is not looked at, so its sampling noise does not enter.
+    For synthetic targets, where E is known; `y` is not used, so its sampling noise does not enter.
 
     >>> SRE(expectation=2.0)([1.0, 2.0], [7.0, 7.0])
     -0.25
@@ -238,16 +238,16 @@ class SRE(AdditiveMetric):
             raise ValueError("`expectation` is 0: an error relative to zero is undefined; compare the means")
 
     def statistics(self, pred: Tensor, y: Tensor, weight: Tensor) -> Tensor:
-        """Return wŷ and w."""
+        """wŷ and w."""
         return torch.stack([weight * pred, weight], 1)
 
     def value(self, sums: Tensor) -> Tensor:
-        """Return the relative deviation of the mean prediction."""
+        """The relative deviation of the mean prediction."""
         return sums[0] / sums[1] / self.expectation - 1
 
 
 def sre(pred: Vector, expectation: float, weight: Vector | None = None) -> float:
-    """Return (mean ŷ − E) / E for a known expectation E; a single prediction is a list of one.
+    """(mean ŷ - E) / E for a known expectation E; a single prediction is a list of one number.
 
     >>> sre([1.5], 2.0)
     -0.25

@@ -1,7 +1,5 @@
 """Bias by bin: where on the scale the model predicts too much or too little."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,7 +24,7 @@ class BinTable:
         weight: (bins,) sum of their weights.
         pred: (bins,) mean prediction.
         y: (bins,) mean target.
-        stre: (bins,) signed total relative error, Σ(ŷ − y)/Σŷ.
+        stre: (bins,) signed total relative error, Σ(ŷ - y)/Σŷ.
         stre_error: (bins,) its standard error with the edges taken as given; NaN for a bin of one row.
         pgr: (bins,) mean prediction over mean target.
 
@@ -46,7 +44,7 @@ class BinTable:
 
 
 def bin_by_prediction(pred: Vector, y: Vector, weight: Vector | None = None, *, bins: int = 10) -> BinTable:
-    """Return the bias in bins of equal weight by ŷ: a calibrated model has STRE 0 in every bin, up to `stre_error`.
+    """The bias in bins of equal weight by ŷ: a calibrated model has STRE 0 in every bin, up to `stre_error`.
 
     Equal values are never split, so there may be fewer bins, down to one.
 
@@ -58,10 +56,10 @@ def bin_by_prediction(pred: Vector, y: Vector, weight: Vector | None = None, *, 
 
 
 def bin_by_target(pred: Vector, y: Vector, weight: Vector | None = None, *, bins: int = 10) -> BinTable:
-    """Return the bias in bins of equal weight by y, as in the paper: even the best model is not 0 here.
+    """The bias in bins of equal weight by y, as in the paper: even the best model is not at 0 here.
 
     The conditional mean regresses to the mean: it predicts too much where y turned out low and too little where it
-    turned out high. Use it to compare with the paper, and `bin_by_prediction` to judge calibration.
+    turned out high. Use it to compare with the paper, and `bin_by_prediction` to test calibration.
 
     >>> bin_by_target([2.0, 2.0], [1.0, 3.0], bins=2).stre.tolist()
     [0.5, -0.5]
@@ -73,8 +71,7 @@ def bin_by_target(pred: Vector, y: Vector, weight: Vector | None = None, *, bins
 def _table(rows: Rows, value: Tensor, bins: int) -> BinTable:
     if bins < 1:
         raise ValueError(f"`bins` is {bins}: use at least one bin")
-    kept = rows.weight > 0
-    rows, value = rows.take(kept), value[kept]
+    value, rows = value[rows.weight > 0], rows.with_weight()
     order, new = stable_order(value.numpy())
     sorted_rows, value = rows.take(torch.from_numpy(order)), value[torch.from_numpy(order)]
     # A group of equal values goes to the bin that the middle of its weight falls in.

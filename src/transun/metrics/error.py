@@ -1,7 +1,5 @@
 """Error metrics: how far a row's prediction is from its target, in target units or relative to the mean target."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -22,13 +20,13 @@ class _Squared(AdditiveMetric):
     better: ClassVar[Better] = "lower"
 
     def statistics(self, pred: Tensor, y: Tensor, weight: Tensor) -> Tensor:
-        """Return w(ŷ − y)², wy and w."""
+        """w(ŷ - y)², wy and w."""
         return torch.stack([weight * (pred - y).square(), weight * y, weight], 1)
 
 
 @dataclass(frozen=True)
 class RootMeanSquaredError(_Squared):
-    """Root mean squared error, √mean (ŷ − y)²; the conditional mean minimises it, a few large targets decide it.
+    """Root mean squared error, √mean (ŷ - y)²; the conditional mean minimises it, a few large targets decide it.
 
     >>> RMSE([1.0, 1.0, 1.0, 1.0], [1.0, 1.0, 1.0, 5.0])
     2.0
@@ -42,13 +40,13 @@ class RootMeanSquaredError(_Squared):
     )
 
     def value(self, sums: Tensor) -> Tensor:
-        """Return the root of the mean."""
+        """The root of the mean."""
         return _root(sums[0] / sums[2])
 
 
 @dataclass(frozen=True)
 class NormalisedRootMeanSquaredError(_Squared):
-    """Root mean squared error over the mean target, √mean (ŷ − y)² / mean y: RMSE free of the target's unit.
+    """Root mean squared error over the mean target, √mean (ŷ - y)² / mean y: RMSE free of the target's unit.
 
     The form behind the paper's tables. Its printed formula is `PRINTED_NRMSE`, smaller by √n.
 
@@ -64,13 +62,13 @@ class NormalisedRootMeanSquaredError(_Squared):
     )
 
     def value(self, sums: Tensor) -> Tensor:
-        """Return the root of the mean over the mean target."""
+        """The root of the mean over the mean target."""
         return _root(sums[0] / sums[2]) / (sums[1] / sums[2])
 
 
 @dataclass(frozen=True)
 class PrintedFormula(_Squared):
-    """The paper's printed formula, √Σ(ŷ − y)² / Σy = NRMSE / √n; use it only to compare with its worked example.
+    """The paper's printed formula, √Σ(ŷ - y)² / Σy = NRMSE / √n; use it only to compare with its worked example.
 
     It shrinks as rows are added, so values over different numbers of rows cannot be compared.
 
@@ -81,13 +79,13 @@ class PrintedFormula(_Squared):
     label: ClassVar[str] = "PRINTED_NRMSE"
 
     def value(self, sums: Tensor) -> Tensor:
-        """Return the root of the sum over the sum of targets."""
+        """The root of the sum over the sum of targets."""
         return _root(sums[0]) / sums[1]
 
 
 @dataclass(frozen=True)
 class NormalisedMeanAbsoluteError(AdditiveMetric):
-    """Absolute error over the total target, Σ|ŷ − y| / Σy, also called WMAPE.
+    """Absolute error over the total target, Σ|ŷ - y| / Σy, also called WMAPE.
 
     The conditional median minimises it, so for a skewed target it rewards predicting too little.
 
@@ -104,11 +102,11 @@ class NormalisedMeanAbsoluteError(AdditiveMetric):
     )
 
     def statistics(self, pred: Tensor, y: Tensor, weight: Tensor) -> Tensor:
-        """Return w|ŷ − y| and wy."""
+        """w|ŷ - y| and wy."""
         return torch.stack([weight * (pred - y).abs(), weight * y], 1)
 
     def value(self, sums: Tensor) -> Tensor:
-        """Return the ratio of the sums."""
+        """The ratio of the sums."""
         return sums[0] / sums[1]
 
 

@@ -1,6 +1,4 @@
-"""Meter: many metrics over batches and shards."""
-
-from __future__ import annotations
+"""Meter: several metrics accumulated over batches and shards."""
 
 from collections.abc import Hashable
 
@@ -27,9 +25,11 @@ class Meter:
 
     def __init__(self, *metrics: Metric) -> None:
         names = [metric.name for metric in metrics]
-        twice = {name for name in names if names.count(name) > 1}
-        if twice or not metrics:
-            raise ValueError(f"`metrics` repeats {sorted(twice)}" if twice else "`metrics` is empty: name at least one")
+        repeated = {name for name in names if names.count(name) > 1}
+        if repeated or not metrics:
+            raise ValueError(
+                f"`metrics` repeats {sorted(repeated)}" if repeated else "`metrics` is empty: name at least one"
+            )
         self.metrics = metrics
         self._summaries: dict[Hashable, Summary] = {}
 
@@ -39,8 +39,8 @@ class Meter:
         rows = check(pred, y, weight).clone()
         self._add({metric.key: metric.summarise(rows) for metric in self.metrics})
 
-    def merge(self, other: Meter) -> None:
-        """Add the rows of another meter of the same metrics, which stays as it is."""
+    def merge(self, other: "Meter") -> None:
+        """Add the rows of another meter of the same metrics; the other meter is not changed."""
         if {metric.key for metric in self.metrics} != {metric.key for metric in other.metrics}:
             raise ValueError(
                 f"cannot merge a meter of {other._names()} into one of {self._names()}: use the same metrics"
@@ -48,23 +48,23 @@ class Meter:
         self._add(other._summaries)
 
     def compute(self) -> dict[str, float]:
-        """Return every metric's value over all rows so far, by name."""
+        """Every metric's value over all rows so far, by name."""
         return {metric.name: metric.compute(self._summary(metric)) for metric in self.metrics}
 
     def standard_errors(self) -> dict[str, float]:
-        """Return every metric's standard error, by name; metrics without a formula bootstrap, which takes time."""
+        """Every metric's standard error, by name; metrics without a formula use the bootstrap, which takes time."""
         return {metric.name: metric.compute_error(self._summary(metric)) for metric in self.metrics}
 
     def bounds(self) -> dict[str, float]:
-        """Return how far every value may be from the one over all rows, by name: 0 for all but sketches."""
+        """How far every value may be from the value over all rows, by name: 0 for all metrics but sketches."""
         return {metric.name: metric.compute_bound(self._summary(metric)) for metric in self.metrics}
 
     def _summary(self, metric: Metric) -> Summary:
         return filled(self._summaries[metric.key] if self._summaries else metric.summarise(check([], [])))
 
     def _add(self, summaries: dict[Hashable, Summary]) -> None:
-        mine = self._summaries
-        self._summaries = mine | {key: mine[key] + new if key in mine else new for key, new in summaries.items()}
+        old = self._summaries
+        self._summaries = old | {key: old[key] + new if key in old else new for key, new in summaries.items()}
 
     def _names(self) -> str:
         return ", ".join(metric.name for metric in self.metrics)

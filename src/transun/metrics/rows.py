@@ -1,7 +1,5 @@
 """Rows: the checked input of every metric, and the only place where input is checked."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -30,26 +28,30 @@ class Rows:
     def __len__(self) -> int:
         return len(self.y)
 
-    def take(self, index: Tensor) -> Rows:
-        """Return the rows chosen by a boolean mask or by positions, which may repeat."""
+    def take(self, index: Tensor) -> "Rows":
+        """The rows at a boolean mask or at positions, which may repeat."""
         return Rows(self.pred[index], self.y[index], self.weight[index])
 
-    def clone(self) -> Rows:
-        """Return a copy that no longer shares memory with the caller's arrays."""
+    def with_weight(self) -> "Rows":
+        """The rows whose weight is above zero: no other row changes the value of a metric."""
+        return self.take(self.weight > 0)
+
+    def clone(self) -> "Rows":
+        """A copy that no longer shares memory with the caller's arrays."""
         return Rows(self.pred.clone(), self.y.clone(), self.weight.clone())
 
     @staticmethod
-    def join(parts: Sequence[Rows]) -> Rows:
-        """Return one `Rows` holding every part, in order; a single part is not copied."""
+    def join(parts: "Sequence[Rows]") -> "Rows":
+        """All parts in one `Rows`, in order; a single part is not copied."""
         if len(parts) == 1:
             return parts[0]
         return Rows(*(torch.cat([getattr(part, name) for part in parts]) for name in ("pred", "y", "weight")))
 
 
 def check(pred: Vector, y: Vector, weight: Vector | None = None) -> Rows:
-    """Return the input as `Rows`, or raise a `ValueError` that names the argument, the row and the remedy.
+    """The input as `Rows`; a bad one raises a `ValueError` that names the argument, the row and the remedy.
 
-    An empty input passes: a shard may be empty. Asking a metric for its value over no rows raises.
+    An empty input passes, because a shard may be empty; a metric of no rows raises when its value is computed.
 
     >>> check([1, 2], [3.0, 4.0]).weight
     tensor([1., 1.], dtype=torch.float64)
@@ -59,11 +61,11 @@ def check(pred: Vector, y: Vector, weight: Vector | None = None) -> Rows:
     ValueError: `pred` is nan at row 1: metrics need finite numbers; drop or repair such rows first
     """
     p, t = _vector(pred, "pred"), _vector(y, "y")
-    _same_length(p, "pred", t, "y")
+    _require_same_length(p, "pred", t, "y")
     if weight is None:
         return Rows(p, t, torch.ones(1, dtype=t.dtype).expand(len(t)))  # one number, however many rows
     w = _vector(weight, "weight")
-    _same_length(w, "weight", t, "y")
+    _require_same_length(w, "weight", t, "y")
     if (w < 0).any():
         row = int((w < 0).nonzero()[0])
         raise ValueError(
@@ -86,7 +88,7 @@ def _vector(value: Vector, name: str) -> Tensor:
             f"`{name}` has shape {tuple(vector.shape)}: metrics need one number per row, shape (n,); "
             "use squeeze(-1), flatten(), or a list of one number"
         )
-    # A finite sum has finite terms, and costs a fifth of looking at each; an infinite one may be mere overflow.
+    # A finite sum has finite terms, and costs a fifth of testing each; an infinite sum may be mere overflow.
     if not torch.isfinite(vector.sum()) and not torch.isfinite(vector).all():
         row = int((~torch.isfinite(vector)).nonzero()[0])
         raise ValueError(
@@ -96,7 +98,7 @@ def _vector(value: Vector, name: str) -> Tensor:
     return vector
 
 
-def _same_length(a: Tensor, a_name: str, b: Tensor, b_name: str) -> None:
+def _require_same_length(a: Tensor, a_name: str, b: Tensor, b_name: str) -> None:
     if len(a) != len(b):
         raise ValueError(
             f"`{a_name}` has {len(a)} rows and `{b_name}` has {len(b)}: "

@@ -1,10 +1,8 @@
 """Spread: how hard one array is to learn by squared error (variance, V/E², outliers, skewness).
 
-The array is a loss target v, such as y, y·κ or T(y). Each measure is a metric that looks only at its second argument,
-so that it accumulates and merges like any other; the functions are the same for an array at hand.
+The array is a loss target v, such as y, y·κ or T(y). Each statistic is a metric that uses only its second argument, so
+that it accumulates and merges like any other; the functions of the same names are for one array in memory.
 """
-
-from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -33,7 +31,7 @@ _ROUNDING = 1e-13
 
 @dataclass(frozen=True)
 class Variance(AdditiveMetric):
-    """Population variance, mean v² − (mean v)².
+    """Population variance, mean v² - (mean v)².
 
     From raw moments, so that shards add up; the price is about 2·log10(|mean|/sd) of the 16 digits.
 
@@ -45,11 +43,11 @@ class Variance(AdditiveMetric):
     better: ClassVar[Better] = "lower"
 
     def statistics(self, pred: Tensor, y: Tensor, weight: Tensor) -> Tensor:
-        """Return w, wy, wy² and wy³."""
+        """w, wy, wy² and wy³."""
         return weight[:, None] * torch.stack([torch.ones_like(y), y, y**2, y**3], 1)
 
     def value(self, sums: Tensor) -> Tensor:
-        """Return the second central moment."""
+        """The second central moment."""
         square = sums[2] / sums[0]
         variance = square - (sums[1] / sums[0]) ** 2
         return torch.where(variance > _ROUNDING * square, variance, 0.0)
@@ -68,13 +66,13 @@ class RelativeVariance(Variance):
     label: ClassVar[str] = "RELATIVE_VARIANCE"
 
     def value(self, sums: Tensor) -> Tensor:
-        """Return the variance over the squared mean."""
+        """The variance over the squared mean."""
         return super().value(sums) / (sums[1] / sums[0]) ** 2
 
 
 @dataclass(frozen=True)
 class Skewness(Variance):
-    """Skewness, mean (v − mean)³ / sd³: 0 for a symmetric array, 2 for an exponential one; NaN for a constant one.
+    """Skewness, mean (v - mean)³ / sd³: 0 for a symmetric array, 2 for an exponential one; NaN for a constant one.
 
     >>> skewness([1.0, 3.0, 5.0])
     0.0
@@ -86,7 +84,7 @@ class Skewness(Variance):
     better: ClassVar[Better] = "zero"
 
     def value(self, sums: Tensor) -> Tensor:
-        """Return the standardised third central moment."""
+        """The standardised third central moment."""
         mean = sums[1] / sums[0]
         third = sums[3] / sums[0] - 3 * mean * sums[2] / sums[0] + 2 * mean**3
         variance = super().value(sums)
@@ -95,7 +93,7 @@ class Skewness(Variance):
 
 @dataclass(frozen=True)
 class OutlierShare(SampleMetric):
-    """Share of rows with |v − mean| > `deviations`·sd: 0.0027 for a normal array at the default 3.
+    """Share of rows with |v - mean| > `deviations`·sd: 0.0027 for a normal array at the default 3.
 
     Needs all rows, because the limit is known only after the last of them.
 
@@ -109,7 +107,7 @@ class OutlierShare(SampleMetric):
     better: ClassVar[Better] = "lower"
 
     def evaluate(self, rows: Rows) -> float:
-        """Return the weighted share."""
+        """The weighted share."""
         v, w = rows.y, rows.weight / rows.weight.sum()
         centred = v - w @ v
         sd = (w @ centred.square()).sqrt()
@@ -123,20 +121,20 @@ OUTLIER_SHARE = OutlierShare()
 
 
 def variance(v: Vector, weight: Vector | None = None) -> float:
-    """Return the population variance of v, see `VARIANCE`."""
+    """The population variance of v, see `Variance`."""
     return VARIANCE(v, v, weight)
 
 
 def relative_variance(v: Vector, weight: Vector | None = None) -> float:
-    """Return V/E² of v, see `RELATIVE_VARIANCE`."""
+    """V/E² of v, see `RelativeVariance`."""
     return RELATIVE_VARIANCE(v, v, weight)
 
 
 def skewness(v: Vector, weight: Vector | None = None) -> float:
-    """Return the skewness of v, see `SKEWNESS`."""
+    """The skewness of v, see `Skewness`."""
     return SKEWNESS(v, v, weight)
 
 
 def outlier_share(v: Vector, weight: Vector | None = None) -> float:
-    """Return the share of v beyond three standard deviations, see `OUTLIER_SHARE`."""
+    """The share of v beyond three standard deviations from its mean, see `OutlierShare`."""
     return OUTLIER_SHARE(v, v, weight)
