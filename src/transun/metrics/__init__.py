@@ -21,8 +21,7 @@ from transun.metrics.binned import BinTable, bin_by_prediction, bin_by_target
 from transun.metrics.error import NMAE, NRMSE, PRINTED_NRMSE, RMSE
 from transun.metrics.meter import Meter
 from transun.metrics.metric import AdditiveMetric, Interval, Metric, SampleMetric, bootstrap
-from transun.metrics.ndcg import NDCG, TopNDCG
-from transun.metrics.ranking import XAUC, XAUC_EGMN, XAUC_TPM, SampledXAUC, TopXAUC
+from transun.metrics.ranking import NDCG, XAUC, XAUC_EGMN, XAUC_TPM, SampledXAUC, TopNDCG, TopXAUC
 from transun.metrics.sketch import XAUCSketch
 from transun.metrics.spread import (
     OUTLIER_SHARE,

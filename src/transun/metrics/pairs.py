@@ -1,6 +1,4 @@
-"""Pairs of rows, sorted into those ordered alike, tied and not comparable: what every XAUC is a ratio of."""
-
-from __future__ import annotations
+"""Pairs of rows by kind (ordered alike, tied, not comparable): every XAUC is a ratio of these counts."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,8 +11,8 @@ from transun.metrics.inversions import (
     Flags,
     Floats,
     Integers,
+    count_inversions,
     group_order,
-    inversions,
     smaller_before,
     stable_order,
 )
@@ -28,10 +26,14 @@ Quantity: TypeAlias = float | Floats
 
 @dataclass(frozen=True)
 class Pairs:
-    """Weights of pairs, a pair weighing wᵢ·wⱼ: in all (numbers), or of the pairs of each row ((n,) arrays).
+    """Weights of pairs, a pair weighing wᵢ·wⱼ: of all pairs (numbers), or of the pairs of each row ((n,) arrays).
 
-    `comparable`: the targets differ. Of these `concordant`: the predictions differ the same way, and `tied`: the
-    predictions are equal. `total`: all pairs, those between the copies of a row of weight 2 included.
+    Attributes:
+        concordant: pairs whose targets and predictions both differ, in the same direction.
+        tied: pairs whose targets differ and whose predictions are equal.
+        comparable: pairs whose targets differ.
+        total: all pairs, including the pair of copies that a row of weight 2 stands for.
+
     """
 
     concordant: Quantity
@@ -41,26 +43,26 @@ class Pairs:
 
 
 def count_pairs(rows: Rows) -> Pairs:
-    """Return the weights of all pairs, in O(n log n).
+    """The weights of all pairs, in O(n log n).
 
     >>> from transun.metrics.rows import check
     >>> count_pairs(check([1.0, 2.0, 2.0], [1.0, 2.0, 3.0]))
     Pairs(concordant=2.0, tied=1.0, comparable=3.0, total=3.0)
     """
     if not bool((rows.weight == 1).all()):
-        each, weight = count_pairs_by_row(rows), rows.weight.numpy()
+        by_row, weight = count_pairs_by_row(rows), rows.weight.numpy()
         # Halved, because both rows of a pair count it.
-        return Pairs(*(weight @ x / 2 for x in (each.concordant, each.tied, each.comparable, each.total)))
+        return Pairs(*(weight @ x / 2 for x in (by_row.concordant, by_row.tied, by_row.comparable, by_row.total)))
     both = _Sorted(rows)
     total = len(rows) * (len(rows) - 1) // 2
     comparable = total - _tied_pairs(both.new_y)
     tied = _tied_pairs(both.new_pred) - _tied_pairs(both.new_pair)
-    discordant = inversions(both.shuffle)
+    discordant = count_inversions(both.shuffle)
     return Pairs(float(comparable - tied - discordant), float(tied), float(comparable), float(total))
 
 
 def count_pairs_by_row(rows: Rows) -> Pairs:
-    """Return for each row the weight of its partners, in O(n log n): the row's part in every XAUC."""
+    """For each row the weight of its partners, in O(n log n): the row's part in every XAUC."""
     n, both = len(rows), _Sorted(rows)
     shuffle = both.order
     weight = rows.weight.numpy()[both.rows]
@@ -72,8 +74,8 @@ def count_pairs_by_row(rows: Rows) -> Pairs:
     first_y[shuffle], last_y[shuffle] = _ends(both.new_y, running_y)
     first_pred, last_pred = _ends(both.new_pred, running)
     first_pair, last_pair = _ends(both.new_pair, running)
-    # `below` weighs the rows that come before in both orders. Each order breaks its ties by the other value, so these
-    # rows have both values smaller, or one equal and one smaller, or both equal.
+    # `below` is the weight of the rows that come before in both orders. Each order breaks its ties by the other value,
+    # so such a row has both values smaller, or one equal and one smaller, or both equal.
     both_smaller = below - (first_pair - first_pred) - (before_y - first_y)
     none_larger = below - (running[:-1] - first_pair) + (last_pair - first_pair)
     both_larger = whole - last_pred - last_y + none_larger
@@ -92,7 +94,7 @@ class _Sorted:
 
     def __init__(self, rows: Rows) -> None:
         self.by_y, self.new_y = stable_order(rows.y.numpy())
-        # Of the rows sorted by target, hence among equal predictions the targets ascend.
+        # The rows are sorted by target already, so the targets of equal predictions ascend.
         self.by_pred, self.new_pred = stable_order(rows.pred.numpy(), self.by_y)
 
     @cached_property
@@ -107,12 +109,12 @@ class _Sorted:
 
     @cached_property
     def order(self) -> Integers:
-        """The places in `rows` by target, then prediction."""
+        """The positions in `rows` by target, then prediction."""
         return group_order(self.group)
 
     @property
     def shuffle(self) -> Integers:
-        """A permutation with as many inversions as `order`: without tied targets its inverse, which is at hand."""
+        """A permutation with as many inversions as `order`: its inverse, known already, if no targets are tied."""
         return self.by_pred if self.new_y.all() else self.order
 
     @property
@@ -126,7 +128,7 @@ class _Sorted:
 
 
 def _tied_pairs(new: Flags) -> int:
-    # Over the rows that repeat the one before, which are few or none in data without ties.
+    # Only rows that repeat the row before are visited: there are few or none in data without ties.
     repeat = np.flatnonzero(~new)
     first = np.flatnonzero(np.diff(repeat, prepend=-1) > 1)
     more = np.diff(first, append=len(repeat))
@@ -134,7 +136,7 @@ def _tied_pairs(new: Flags) -> int:
 
 
 def _ends(new: Flags, running: Floats) -> tuple[Floats, Floats]:
-    """Return the running weight at the start and at the end of the run that each place is in."""
+    """The running weight at the start and at the end of the run that each position is in."""
     start = np.flatnonzero(new)
     run = np.cumsum(new) - 1
     return running[start][run], running[np.append(start[1:], len(new))][run]

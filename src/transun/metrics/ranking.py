@@ -1,9 +1,8 @@
-"""XAUC: whether the model orders rows as their targets do. Papers count ties differently: name the convention.
+"""Ranking metrics: whether the model orders rows as their targets do (XAUC), and puts large ones first (NDCG).
 
-On the paper's example of six rows the conventions range from 0.20 to 0.67 for the same predictions.
+Papers count ties in XAUC differently, so a value needs its convention: on the paper's example of six rows the
+conventions range from 0.20 to 0.67 for the same predictions.
 """
-
-from __future__ import annotations
 
 import math
 from abc import abstractmethod
@@ -13,20 +12,23 @@ from typing import ClassVar
 import numpy as np
 from torch import Tensor
 
-from transun.metrics.device import away, count_pairs_there
-from transun.metrics.inversions import Floats
+from transun.metrics.inversions import Flags, Floats, Integers, stable_order
 from transun.metrics.metric import Better, Sample, SampleMetric
 from transun.metrics.pairs import Pairs, Quantity, count_pairs, count_pairs_by_row
+from transun.metrics.pairs_gpu import all_on_gpu, count_pairs_gpu
 from transun.metrics.rows import Rows, Vector
 
-__all__ = ["XAUC", "XAUC_EGMN", "XAUC_TPM", "SampledXAUC", "TopXAUC"]
+__all__ = ["NDCG", "XAUC", "XAUC_EGMN", "XAUC_TPM", "SampledXAUC", "TopNDCG", "TopXAUC"]
+
+# The discounts of all ranks are tabulated; more ranks than this would not fit in memory.
+_MOST_RANKS = 100_000_000
 
 
 class PairMetric(SampleMetric):
     """A ratio of pair weights; a subclass says which pairs score and which count, as linear functions of `Pairs`.
 
-    Linear, so that the same function serves the totals and each row's part, and the standard error has a formula: with
-    aᵢ, bᵢ the row's weighted score and count, Σb = B and θ the ratio, se² = Σ(2(aᵢ − θbᵢ))²/B² (Hájek projection).
+    They are linear, so that one function serves the totals and each row's part, and the standard error has a formula:
+    with aᵢ, bᵢ the row's weighted score and count, Σb = B and θ the ratio, se² = Σ(2(aᵢ - θbᵢ))²/B² (Hájek projection).
     """
 
     better: ClassVar[Better] = "higher"
@@ -34,20 +36,20 @@ class PairMetric(SampleMetric):
 
     @abstractmethod
     def score(self, pairs: Pairs) -> Quantity:
-        """Return the weight of the pairs that are ordered right."""
+        """The weight of the pairs that are ordered right."""
 
     @abstractmethod
     def count(self, pairs: Pairs) -> Quantity:
-        """Return the weight of the pairs that could have been."""
+        """The weight of the pairs that could have been ordered right."""
 
     def __call__(self, pred: Vector, y: Vector, weight: Vector | None = None) -> float:
-        """Return the value for these rows; tensors on a GPU stay there, unless there are weights."""
-        if weight is None and isinstance(pred, Tensor) and isinstance(y, Tensor) and len(y) > 0 and away(pred, y):
-            return self._ratio(count_pairs_there(pred, y))
+        """The value for these rows; tensors on a GPU are counted there, unless there are weights."""
+        if weight is None and isinstance(pred, Tensor) and isinstance(y, Tensor) and len(y) > 0 and all_on_gpu(pred, y):
+            return self._ratio(count_pairs_gpu(pred, y))
         return super().__call__(pred, y, weight)
 
     def evaluate(self, rows: Rows) -> float:
-        """Return the ratio over all pairs, exactly, in O(n log n)."""
+        """The exact ratio over all pairs, in O(n log n)."""
         return self._ratio(count_pairs(rows))
 
     def _ratio(self, pairs: Pairs) -> float:
@@ -55,7 +57,7 @@ class PairMetric(SampleMetric):
         return float(self.score(pairs)) / count if count > 0 else math.nan
 
     def compute_error(self, summary: Sample) -> float:
-        """Return the standard error from each row's part, in O(n log n)."""
+        """The standard error from each row's part, in O(n log n)."""
         rows = summary.rows
         pairs, weight = count_pairs_by_row(rows), rows.weight.numpy()
         score, count = weight * self.score(pairs), weight * self.count(pairs)
@@ -70,7 +72,7 @@ class TieAware(PairMetric):
     """XAUC, the share of pairs with yᵢ ≠ yⱼ that ŷ orders alike; a pair with equal ŷ scores ½.
 
     A constant prediction scores ½ and a perfect order 1, however many targets are tied, which the other conventions do
-    not grant. Equals (1 + D)/2 with Somers' D of the prediction given the target. NaN if all targets are equal.
+    not give. Equals (1 + D)/2 with Somers' D of the prediction given the target. NaN if all targets are equal.
 
     >>> XAUC([1.0, 2.0, 2.0], [1.0, 2.0, 3.0])  # 2 pairs ordered, 1 tied
     0.8333333333333334
@@ -83,11 +85,11 @@ class TieAware(PairMetric):
     )
 
     def score(self, pairs: Pairs) -> Quantity:
-        """Return concordant pairs, and half of those with tied predictions."""
+        """Concordant pairs, and half of the pairs with tied predictions."""
         return pairs.concordant + 0.5 * pairs.tied
 
     def count(self, pairs: Pairs) -> Quantity:
-        """Return the comparable pairs."""
+        """The comparable pairs."""
         return pairs.comparable
 
 
@@ -95,8 +97,8 @@ class TieAware(PairMetric):
 class EqualTargetsRight(TieAware):
     """XAUC as in the TPM and CWM scripts: over all pairs, those with equal targets counting as right.
 
-    The scripts sort by ŷ and leave equal ŷ in input order; this is their mean over all input orders, hence free of it,
-    and the same where no ŷ are tied. Zero-inflated targets lift it towards 1 for any model.
+    The scripts sort by ŷ and leave equal ŷ in input order; this is their mean over all input orders, hence independent
+    of the order, and the same where no ŷ are tied. Zero-inflated targets lift it towards 1 for any model.
 
     >>> XAUC_TPM([1.0, 2.0, 3.0], [2.0, 1.0, 1.0])  # only the last two rows, which are tied
     0.3333333333333333
@@ -107,11 +109,11 @@ class EqualTargetsRight(TieAware):
     meaning: ClassVar[str] = "XAUC over all pairs; a pair of equal actual values counts as ordered right."
 
     def score(self, pairs: Pairs) -> Quantity:
-        """Return what scores in XAUC, and all pairs that cannot be compared."""
+        """What scores in XAUC, and all pairs that cannot be compared."""
         return super().score(pairs) + (pairs.total - pairs.comparable)
 
     def count(self, pairs: Pairs) -> Quantity:
-        """Return all pairs."""
+        """All pairs."""
         return pairs.total
 
 
@@ -130,7 +132,7 @@ class EqualTargetsWrong(TieAware):
     meaning: ClassVar[str] = "XAUC over all pairs; a pair of equal actual values counts as ordered wrong."
 
     def count(self, pairs: Pairs) -> Quantity:
-        """Return all pairs."""
+        """All pairs."""
         return pairs.total
 
 
@@ -159,7 +161,7 @@ class SampledXAUC(SampleMetric):
     digits: ClassVar[int] = 4
 
     def evaluate(self, rows: Rows) -> float:
-        """Return the mean score of the comparable pairs drawn."""
+        """The mean score of the drawn pairs that are comparable."""
         pred, y = rows.pred.numpy(), rows.y.numpy()
         order = np.lexsort((pred, y))
         running = np.cumsum(rows.weight.numpy()[order])
@@ -174,10 +176,10 @@ class SampledXAUC(SampleMetric):
 
 @dataclass(frozen=True)
 class TopXAUC(SampleMetric):
-    """XAUC among the rows of high value, y ≥ the (1 − share) quantile of y: the large targets told apart.
+    """XAUC among the rows of high value, y ≥ the (1 - share) quantile of y: whether it tells the large targets apart.
 
     Selecting by the target is the definition, so the value lies below `XAUC` even for the best possible model.
-    The quantile is the smallest y that more than 1 − share of the weight does not exceed.
+    The quantile is the smallest y that more than 1 - share of the weight does not exceed.
 
     >>> TopXAUC(share=0.5)([9.0, 9.0, 1.0, 2.0], [1.0, 2.0, 3.0, 4.0])
     1.0
@@ -198,13 +200,88 @@ class TopXAUC(SampleMetric):
             raise ValueError(f"`share` is {self.share}: it is the part of the rows to keep; use a number in (0, 1]")
 
     def evaluate(self, rows: Rows) -> float:
-        """Return XAUC over the selected rows."""
+        """XAUC over the selected rows."""
         return XAUC.evaluate(rows.take(rows.y >= self.threshold(rows.y, rows.weight)))
 
     def threshold(self, y: Tensor, weight: Tensor) -> float:
-        """Return the quantile from which a target is of high value."""
+        """The quantile from which on a target is of high value."""
         order = y.argsort()
         running: Floats = weight[order].cumsum(0).numpy()
         # A hair more, so that a quantile that falls on a row's end does not depend on rounding.
-        place = np.searchsorted(running, (1 - self.share + 1e-12) * running[-1], side="right")
-        return y[order[min(int(place), len(y) - 1)]].item()
+        position = np.searchsorted(running, (1 - self.share + 1e-12) * running[-1], side="right")
+        return y[order[min(int(position), len(y) - 1)]].item()
+
+
+@dataclass(frozen=True)
+class TopNDCG(SampleMetric):
+    """NDCG over the first ⌈share·n⌉ ranks, Σ yᵣ/log₂(r + 1) by descending ŷ over the same sum by descending y.
+
+    Linear gain: 2^y - 1 overflows for watch times. Rows with equal ŷ share the mean of their ranks' discounts. A row of
+    weight w takes w ranks. Equals `sklearn.metrics.ndcg_score` (with `k`). Needs y ≥ 0; NaN if every y is 0.
+
+    >>> TopNDCG(share=0.5)([2.0, 1.0], [1.0, 4.0])  # first is the row of gain 1, where 4 was possible
+    0.25
+    """
+
+    share: float = 0.1
+
+    label: ClassVar[str] = "TopNDCG"
+    better: ClassVar[Better] = "higher"
+    digits: ClassVar[int] = 4
+    description: ClassVar[str] = "largest targets first, in the top ranks"
+    meaning: ClassVar[str] = (
+        "How much of the actual value the first ranks collect, over the most they could. 1 is perfect."
+    )
+
+    def __post_init__(self) -> None:
+        if not 0 < self.share <= 1:
+            raise ValueError(f"`share` is {self.share}: it is the part of the ranks to count; use a number in (0, 1]")
+
+    def evaluate(self, rows: Rows) -> float:
+        """The ratio of the two discounted sums."""
+        y, pred, weight = rows.y.numpy(), rows.pred.numpy(), rows.weight.numpy()
+        if (y < 0).any():
+            row = int(np.argmax(y < 0))
+            raise ValueError(f"`y` is {y[row]} at row {row}: NDCG needs gains of 0 or more; shift or drop such rows")
+        total = float(weight.sum())
+        if total > _MOST_RANKS:
+            raise ValueError(
+                f"`weight` adds up to {total:.3g} from row 0 on, and NDCG gives a row one rank per unit of weight; "
+                f"divide the weights so that they add up to at most {_MOST_RANKS:.0e}"
+            )
+        # A hair less, so that a product such as 0.1·30 = 3.0000000000000004 is three ranks.
+        ranks = math.ceil(self.share * total * (1 - 1e-12))
+        discount = np.concatenate([[0.0], np.cumsum(1 / np.log2(np.arange(2, ranks + 2)))])
+        best = _gain(y, *stable_order(-y), weight, discount)
+        return _gain(y, *stable_order(-pred), weight, discount) / best if best > 0 else math.nan
+
+
+def _gain(y: Floats, order: Integers, new: Flags, weight: Floats, discount: Floats) -> float:
+    """The discounted sum of y in this order; `discount` is the running sum of the ranks' discounts."""
+    start = np.flatnonzero(new)
+    size = np.add.reduceat(weight[order], start)
+    gain = np.add.reduceat((weight * y)[order], start)
+    running = np.interp(np.cumsum(size), np.arange(len(discount)), discount)
+    # A group of equal predictions takes all its ranks at their mean discount; without weight it takes none.
+    mean = np.diff(running, prepend=0.0) / np.where(size > 0, size, 1.0)
+    return float(gain @ mean)
+
+
+@dataclass(frozen=True)
+class _AllNDCG(TopNDCG):
+    """NDCG over all ranks; dominated by the many low ranks, so models differ little: see `TopNDCG`.
+
+    >>> round(NDCG([2.0, 1.0], [0.0, 1.0]), 4)  # 1/log₂3: the only gain comes second
+    0.6309
+    """
+
+    share: float = 1.0
+
+    label: ClassVar[str] = "NDCG"
+    description: ClassVar[str] = "largest targets first"
+    meaning: ClassVar[str] = (
+        "How early the large actual values come if rows are ranked by their prediction. 1 is perfect."
+    )
+
+
+NDCG = _AllNDCG()
