@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 from scipy.stats import kendalltau
 
-from transun.metrics import XAUC, Meter, XAUCSketch
-from transun.metrics.grid import Grid
+from transun.metrics import XAUC, Meter
 from transun.metrics.rows import check
-from transun.metrics.strips import Strips
+from transun.metrics.sketch import XAUCSketch
 
 SKETCH = XAUCSketch()
 
@@ -95,8 +94,8 @@ def assert_bound_holds(meter, exact, most):
     assert abs(value - exact) <= bound
     # The bound is a worst case over all data: at 99.9 % it is several standard deviations of the error.
     assert abs(value - exact) <= 0.5 * bound
-    sure = SKETCH.sure(state(meter))
-    assert sure.low - 1e-12 <= exact <= sure.high + 1e-12
+    certain = SKETCH.certain(state(meter))
+    assert certain.low - 1e-12 <= exact <= certain.high + 1e-12
     assert state(meter).nbytes <= 1 << 20
 
 
@@ -117,9 +116,9 @@ def test_bound_holds_for_streams_that_drift(make):
 def test_bound_is_at_most_what_the_docstring_derives(make):
     pred, y = make(np.random.default_rng(11), 100_000)
     meter = filled(pred, y)
-    known = state(meter).counted.grid.known
-    u = known.cells.max() / len(y)
-    comparable = (known.comparable + known.doubt_y) / (len(y) * (len(y) - 1) / 2)
+    bounds = state(meter).flushed.grid.bounds
+    u = bounds.undecided_by_cell.max() / len(y)
+    comparable = (bounds.comparable + bounds.undecided_y) / (len(y) * (len(y) - 1) / 2)
     assert meter.bounds()["XAUCSketch"] <= (0.045 * u + 0.0038 * math.sqrt(u)) / comparable
 
 
@@ -155,15 +154,15 @@ def test_shards_that_differ_merge():
 def test_errors_are_as_small_as_the_proof_says():
     """Over 40 streams the errors' deviation is below u/√rows in the sample, and their mean within noise of 0."""
     rng = np.random.default_rng(4)
-    errors, doubts, rows = [], [], []
+    errors, undecided, rows = [], [], []
     for _ in range(40):
         pred, y = gamma(rng, 30_000)
         meter = filled(pred, y)
-        sketch = state(meter).counted
+        sketch = state(meter).flushed
         errors.append(meter.compute()["XAUCSketch"] - XAUC(pred, y))
-        doubts.append(sketch.grid.known.doubt / (len(y) * (len(y) - 1) / 2))
-        rows.append(len(sketch.drawn))
-    deviation = np.mean(doubts) / math.sqrt(np.mean(rows))
+        undecided.append(sketch.grid.bounds.undecided / (len(y) * (len(y) - 1) / 2))
+        rows.append(len(sketch.sample))
+    deviation = np.mean(undecided) / math.sqrt(np.mean(rows))
     assert np.sqrt(np.mean(np.square(errors))) < deviation
     assert abs(np.mean(errors)) < 4 * np.std(errors) / math.sqrt(len(errors))
 
@@ -192,7 +191,7 @@ def test_equal_targets_have_no_value():
 
 
 def test_few_distinct_values_are_exact():
-    """Ties are strips of one value, about which there is no doubt."""
+    """Ties are intervals of one value, whose pairs are all decided."""
     rng = np.random.default_rng(7)
     y = rng.integers(0, 20, 50_000).astype(float)
     pred = np.round(y / 4 + rng.normal(size=len(y)))
@@ -224,70 +223,7 @@ def test_metrics_that_keep_everything_have_no_bound():
     assert meter.bounds() == {"XAUC": 0.0}
 
 
-def pairs_by_brute_force(low, high, low_y, high_y, weight):
-    """Score, comparable, doubt and doubt about targets, cell by cell."""
-    score = comparable = doubt = doubt_y = 0.0
-    cells = [(a, b) for a in range(len(low)) for b in range(len(low_y)) if weight[a, b]]
-    for i, (a, b) in enumerate(cells):
-        for c, d in cells[i:]:
-            # Rows of weight one: a cell has w(w − 1)/2 pairs of its own.
-            w = weight[a, b] * weight[c, d] if (a, b) != (c, d) else weight[a, b] * (weight[a, b] - 1) / 2
-            y = np.sign((low_y[b] > high_y[d]) * 1.0 - (high_y[b] < low_y[d]) * 1.0)
-            x = np.sign((low[a] > high[c]) * 1.0 - (high[a] < low[c]) * 1.0)
-            if y == 0 and not (b == d and low_y[b] == high_y[b]):
-                doubt, doubt_y = doubt + w, doubt_y + w
-            elif y != 0:
-                comparable += w
-                if x != 0:
-                    score += w * (x == y)
-                elif a == c and low[a] == high[a]:
-                    score += w / 2
-                else:
-                    doubt += w
-    return score, comparable, doubt, doubt_y
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_what_a_grid_knows_by_brute_force(seed):
-    """Overlapping, nested, touching and single strips."""
-    rng = np.random.default_rng(seed)
-
-    def strips(n):
-        low = np.unique(rng.integers(0, 12, n).astype(float))
-        return Strips(low, low + rng.integers(0, 4, len(low)))
-
-    pred, y = strips(8), strips(7)
-    weight = rng.integers(0, 3, (len(pred), len(y))).astype(float)
-    known = Grid(pred, y, weight, weight.sum(0)).known
-    found = known.score, known.comparable, known.doubt, known.doubt_y
-    assert found == pytest.approx(pairs_by_brute_force(pred.low, pred.high, y.low, y.high, weight), abs=1e-8)
-    # Both rows of a pair have it among their partners; a row is its own where its target may be any of a strip.
-    selves = weight[:, ~y.single].sum()
-    assert (weight * known.cells).sum() == pytest.approx(2 * known.doubt + selves, abs=1e-8)
-
-
-def test_a_value_goes_to_the_innermost_strip_around_it():
-    strips = Strips(np.array([0.0, 1.0, 2.0, 9.0]), np.array([8.0, 1.5, 4.0, 9.0]))
-    x = np.array([-1.0, 0.5, 1.2, 1.7, 3.0, 5.0, 8.5, 9.0, 10.0])
-    assert strips.find(x).tolist() == [-1, 0, 1, 0, 2, 0, -1, 3, -1]
-
-
-def test_strips_hold_their_values_and_stay_few():
-    rng = np.random.default_rng(10)
-    strips, mass = Strips.none(), np.empty(0)
-    for scale in (1.0, 1e-3, 1e6, 1.0):
-        x = rng.normal(size=500) * scale
-        strips, old, place = strips.add(x, np.ones(500), mass, most=40)
-        moved = np.zeros(len(strips))
-        np.add.at(moved, old, mass)
-        mass = moved + np.bincount(place, minlength=len(strips))
-        assert len(strips) <= 40
-        assert (strips.low[place] <= x).all()
-        assert (x <= strips.high[place]).all()
-    assert mass.sum() == 2000
-
-
 def test_summary_of_rows_without_weight():
     sketch = SKETCH.summarise(check([1.0, 2.0], [1.0, 2.0], [0.0, 0.0]))
     assert (sketch.count, sketch.total_weight) == (2, 0.0)
-    assert len(sketch.counted.drawn) == 0
+    assert len(sketch.flushed.sample) == 0

@@ -33,9 +33,9 @@ def count_pairs_gpu(pred: Tensor, y: Tensor) -> Pairs:
     n = len(y)
     sorted_y, by_y = torch.sort(y.detach() + 0.0, stable=True)  # -0.0 becomes 0.0
     new_y = _run_starts(sorted_y)
+    del sorted_y  # here and below: a GPU has little memory, and each of these is as large as the data
     sorted_pred, by_pred = torch.sort(pred.detach()[by_y] + 0.0, stable=True)
-    # Memory of the GPU is given back as early as possible.
-    del by_y, sorted_y
+    del by_y
     new_pred = _run_starts(sorted_pred)
     del sorted_pred
     total = n * (n - 1) // 2

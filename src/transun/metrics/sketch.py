@@ -1,6 +1,4 @@
-"""XAUC of a stream in a fixed amount of memory: a grid of counts, and a sample for what the grid leaves in doubt."""
-
-from __future__ import annotations
+"""XAUC of a stream in a fixed amount of memory: a grid of counts, and a sample for what the grid leaves undecided."""
 
 import hashlib
 import math
@@ -13,176 +11,189 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from transun.metrics.grid import Grid
 from transun.metrics.inversions import Flags, Integers
 from transun.metrics.metric import Better, Interval, Metric, Sample
+from transun.metrics.pair_grid import PairGrid
 from transun.metrics.pairs import count_pairs
 from transun.metrics.ranking import XAUC, TieAware
 from transun.metrics.rows import Rows
 
-__all__ = ["PairSketch", "XAUCSketch"]
+__all__ = ["PairSample", "PairSketch", "XAUCSketch"]
 
-_WAITING, _SAMPLED, _CELL = 24, 32, 8  # bytes of a waiting row, of a sampled row, of a cell of the grid
+_BUFFERED, _SAMPLED, _CELL = 24, 32, 8  # bytes of a buffered row, of a sampled row, of a cell of the grid
 _STEP = 0.9  # the sampling rate falls in such steps, so that it is one of few and depends on no order of the rows
 
 
 @dataclass(frozen=True)
-class Drawn:
-    """A sample: rows, their draws u/w with u uniform on (0, 1), and their strips of prediction and of target."""
+class PairSample:
+    """A random sample: rows, their draws u/w with u uniform on (0, 1), and their intervals of prediction and target."""
 
     rows: Rows
     draw: NDArray[np.float32]
-    place: NDArray[np.int16]
-    place_y: NDArray[np.int16]
+    index: NDArray[np.int16]
+    index_y: NDArray[np.int16]
 
     def __len__(self) -> int:
         return len(self.draw)
 
-    def moved(self, place: Integers, place_y: Integers) -> Drawn:
-        """Return the sample after its strips were renumbered."""
-        return Drawn(self.rows, self.draw, place[self.place].astype(np.int16), place_y[self.place_y].astype(np.int16))
+    @staticmethod
+    def empty() -> "PairSample":
+        """A sample of no rows."""
+        rows = Rows(*(torch.empty(0, dtype=torch.float64) for _ in range(3)))
+        index = np.empty(0, dtype=np.int16)
+        return PairSample(rows, np.empty(0, dtype=np.float32), index, index)
 
-    def take(self, kept: Flags) -> Drawn:
-        """Return some of the sample."""
-        return Drawn(self.rows.take(torch.from_numpy(kept)), self.draw[kept], self.place[kept], self.place_y[kept])
+    def moved(self, index: Integers, index_y: Integers) -> "PairSample":
+        """The sample after the intervals were renumbered."""
+        new_index, new_index_y = index[self.index].astype(np.int16), index_y[self.index_y].astype(np.int16)
+        return PairSample(self.rows, self.draw, new_index, new_index_y)
 
-    def join(self, other: Drawn) -> Drawn:
-        """Return both samples as one."""
-        return Drawn(
+    def take(self, kept: Flags) -> "PairSample":
+        """The rows that are flagged."""
+        rows = self.rows.take(torch.from_numpy(kept))
+        return PairSample(rows, self.draw[kept], self.index[kept], self.index_y[kept])
+
+    def join(self, other: "PairSample") -> "PairSample":
+        """Both samples as one."""
+        return PairSample(
             Rows.join([self.rows, other.rows]),
             np.concatenate([self.draw, other.draw]),
-            np.concatenate([self.place, other.place]),
-            np.concatenate([self.place_y, other.place_y]),
+            np.concatenate([self.index, other.index]),
+            np.concatenate([self.index_y, other.index_y]),
         )
 
 
 @dataclass(frozen=True)
 class PairSketch:
-    """What is kept of a stream: rows that wait to be counted, a grid of counts, a sample drawn at `rate`.
+    """The summary of a stream: a buffer of rows not counted yet, a grid of counts, and a sample drawn at `rate`.
 
-    A row of weight w is in the sample with probability π = min(1, w·rate), independently of the others.
+    A row of weight w is in the sample with probability π = min(1, w·rate), independently of the others. `seed` is a
+    hash of all rows counted so far, empty before the first; it seeds the next draws.
     """
 
     size: int
     count: int
     total_weight: float
-    waiting: tuple[Rows, ...]
-    grid: Grid
-    drawn: Drawn
+    buffer: tuple[Rows, ...]
+    grid: PairGrid
+    sample: PairSample
     rate: float
-    chain: bytes
+    seed: bytes
 
     @staticmethod
-    def of(rows: Rows, size: int) -> PairSketch:
+    def of(rows: Rows, size: int) -> "PairSketch":
         """A sketch of some rows that may use `size` bytes."""
-        none = Rows(*(torch.empty(0, dtype=torch.float64) for _ in range(3)))
-        place = np.empty(0, dtype=np.int16)
-        drawn = Drawn(none, np.empty(0, dtype=np.float32), place, place)
-        sketch = PairSketch(size, len(rows), rows.weight.sum().item(), (rows,), Grid.none(), drawn, math.inf, b"")
-        # Rows that fit wait for the sketch that these are added to: its strips take rows better than other strips.
-        return sketch if _WAITING * len(rows) <= size else sketch.counted
+        weight = rows.weight.sum().item()
+        sketch = PairSketch(size, len(rows), weight, (rows,), PairGrid.empty(), PairSample.empty(), math.inf, seed=b"")
+        # Rows that fit stay in the buffer until this sketch is added to another one, whose intervals resolve them
+        # better than intervals made of these rows alone would.
+        return sketch if _BUFFERED * len(rows) <= size else sketch.flushed
 
     @property
     def nbytes(self) -> int:
         """Bytes of the numbers kept, at most `size`."""
-        return self.grid.nbytes + _SAMPLED * len(self.drawn) + _WAITING * sum(map(len, self.waiting))
+        return self.grid.nbytes + _SAMPLED * len(self.sample) + _BUFFERED * sum(map(len, self.buffer))
 
-    def __add__(self, other: PairSketch) -> PairSketch:
-        if not other.chain:
-            return self._wait(other.waiting)
-        if not self.chain:
-            return other._wait(self.waiting)
-        grid, (a, a_y, b, b_y) = self.grid.join(other.grid, self._strips)
-        drawn = self.drawn.moved(a, a_y).join(other.drawn.moved(b, b_y))
-        drawn, rate = self._thinned(drawn, min(self.rate, other.rate))
-        chain = hashlib.blake2b(self.chain + other.chain, digest_size=8).digest()
+    def __add__(self, other: "PairSketch") -> "PairSketch":
+        if not other.seed:
+            return self._with_buffer(other.buffer)
+        if not self.seed:
+            return other._with_buffer(self.buffer)
+        grid, (a, a_y, b, b_y) = self.grid.join(other.grid, self._max_intervals)
+        sample = self.sample.moved(a, a_y).join(other.sample.moved(b, b_y))
+        sample, rate = self._thinned(sample, min(self.rate, other.rate))
+        seed = hashlib.blake2b(self.seed + other.seed, digest_size=8).digest()
         count, weight = self.count + other.count, self.total_weight + other.total_weight
-        joined = replace(self, count=count, total_weight=weight, grid=grid, drawn=drawn, rate=rate, chain=chain)
-        return replace(joined, waiting=(*self.waiting, *other.waiting))._settled()
+        joined = replace(self, count=count, total_weight=weight, grid=grid, sample=sample, rate=rate, seed=seed)
+        return replace(joined, buffer=(*self.buffer, *other.buffer))._flushed_if_full()
 
     @cached_property
-    def counted(self) -> PairSketch:
-        """The same with no row waiting."""
-        if not self.waiting:
+    def flushed(self) -> "PairSketch":
+        """The sketch with every row of the buffer counted."""
+        if not self.buffer:
             return self
-        rows = Rows.join(self.waiting)
-        rows = rows.take(rows.weight > 0)
-        result = replace(self, waiting=())
+        rows = Rows.join(self.buffer).with_weight()
+        result = replace(self, buffer=())
         # In parts, because many rows may come at once.
-        for start in range(0, len(rows), self._room):
-            result = result._count(rows.take(torch.arange(start, min(start + self._room, len(rows)))))
+        for start in range(0, len(rows), self._buffer_rows):
+            stop = min(start + self._buffer_rows, len(rows))
+            result = result._count_rows(rows.take(torch.arange(start, stop)))
         return result
 
-    def _wait(self, waiting: tuple[Rows, ...]) -> PairSketch:
-        count = self.count + sum(map(len, waiting))
-        weight = self.total_weight + sum(rows.weight.sum().item() for rows in waiting)
-        waiting = (*self.waiting, *(rows for rows in waiting if len(rows)))
-        return replace(self, count=count, total_weight=weight, waiting=waiting)._settled()
+    def _with_buffer(self, more: tuple[Rows, ...]) -> "PairSketch":
+        count = self.count + sum(map(len, more))
+        weight = self.total_weight + sum(rows.weight.sum().item() for rows in more)
+        buffer = (*self.buffer, *(rows for rows in more if len(rows)))
+        return replace(self, count=count, total_weight=weight, buffer=buffer)._flushed_if_full()
 
-    def _settled(self) -> PairSketch:
-        return self.counted if sum(map(len, self.waiting)) > self._room else self
+    def _flushed_if_full(self) -> "PairSketch":
+        return self.flushed if sum(map(len, self.buffer)) > self._buffer_rows else self
 
-    def _count(self, rows: Rows) -> PairSketch:
-        # + 0.0 makes −0.0 and 0.0 one value.
+    def _count_rows(self, rows: Rows) -> "PairSketch":
+        # + 0.0 makes -0.0 and 0.0 one value.
         pred, y, weight = rows.pred.numpy() + 0.0, rows.y.numpy() + 0.0, rows.weight.numpy()
-        # The draws depend on all that came before, so that a stream that repeats itself is drawn anew each time.
-        content = self.chain + pred.tobytes() + y.tobytes() + weight.tobytes()
-        chain = hashlib.blake2b(content, digest_size=8).digest()
-        uniform = np.random.default_rng(int.from_bytes(chain, "little")).random(len(y))
+        # The draws depend on all rows before, so that a stream that repeats itself is drawn differently each time.
+        content = self.seed + pred.tobytes() + y.tobytes() + weight.tobytes()
+        seed = hashlib.blake2b(content, digest_size=8).digest()
+        uniform = np.random.default_rng(int.from_bytes(seed, "little")).random(len(y))
         draw = (uniform / weight).astype(np.float32)
-        grid, (old, old_y, place, place_y) = self.grid.add(pred, y, weight, self._strips)
-        new = Drawn(rows, draw, place.astype(np.int16), place_y.astype(np.int16)).take(draw < self.rate)
-        drawn, rate = self._thinned(self.drawn.moved(old, old_y).join(new), self.rate)
-        return replace(self, grid=grid, drawn=drawn, rate=rate, chain=chain)
+        grid, (old, old_y, index, index_y) = self.grid.add(pred, y, weight, self._max_intervals)
+        new = PairSample(rows, draw, index.astype(np.int16), index_y.astype(np.int16)).take(draw < self.rate)
+        sample, rate = self._thinned(self.sample.moved(old, old_y).join(new), self.rate)
+        return replace(self, grid=grid, sample=sample, rate=rate, seed=seed)
 
-    def _thinned(self, drawn: Drawn, rate: float) -> tuple[Drawn, float]:
-        """Return at most as many rows as fit, and the largest rate that allows it."""
-        drawn = drawn.take(drawn.draw < rate)
+    def _thinned(self, sample: PairSample, rate: float) -> tuple[PairSample, float]:
+        """At most as many rows as fit, and the largest rate that allows it."""
+        sample = sample.take(sample.draw < rate)
         most = self.size * 3 // 8 // _SAMPLED
-        while len(drawn) > most:
-            limit = float(np.partition(drawn.draw, most)[most])
+        while len(sample) > most:
+            limit = float(np.partition(sample.draw, most)[most])
             rate = min(_STEP ** math.ceil(math.log(limit, _STEP)), rate * _STEP)
-            drawn = drawn.take(drawn.draw < rate)
-        return drawn, rate
+            sample = sample.take(sample.draw < rate)
+        return sample, rate
 
     @property
-    def _strips(self) -> int:
-        return math.isqrt(self.size // 2 // _CELL) - 3  # three lines of cells pay for the ends of the strips
+    def _max_intervals(self) -> int:
+        return math.isqrt(self.size // 2 // _CELL) - 3  # three lines of cells pay for the ends of the intervals
 
     @property
-    def _room(self) -> int:
-        return self.size // 8 // _WAITING
+    def _buffer_rows(self) -> int:
+        return self.size // 8 // _BUFFERED
 
 
 @dataclass(frozen=True)
 class XAUCSketch(Metric):
     """XAUC of a stream in at most `size` bytes, with a bound: `Meter(XAUCSketch())`, then `compute()` and `bounds()`.
 
-    A grid counts rows by strips of prediction and target. Pairs in separate strips are counted exactly; the others are
-    in doubt, a share u ≈ 0.009 of them for 253 strips. A sample, a row in it with probability π = min(1, w·rate),
-    settles these: XAUC's score and count of pairs are the grid's, plus what the sample says about pairs in doubt.
+    A grid counts rows by intervals of prediction and target. Pairs in separate intervals are counted exactly; the
+    others are undecided, a share u ≈ 0.009 of all pairs for 253 intervals. A random sample, which holds a row with
+    probability π = min(1, w·rate), estimates these: XAUC's score and count of pairs are those of the grid, plus the
+    sample's estimate for the undecided pairs.
 
-    Proof of the bound. Let θ be the XAUC of all rows, and for a pair in doubt rᵢⱼ = cᵢⱼ(sᵢⱼ − θ) − (½ − θ), with c = 1
-    if comparable and s its score: |r| ≤ ½, because c(s − θ) is in [−θ, 1 − θ]. With ξᵢ the indicator of i in the sample
-    less π, and vᵢ = wᵢ/πᵢ, the estimate θ̂ has count·(θ̂ − θ) = T₁ + T₂, T₁ = Σᵢ ξᵢvᵢGᵢ with Gᵢ = Σⱼ wⱼrᵢⱼ, and
-    T₂ = Σ ξᵢξⱼvᵢvⱼrᵢⱼ over pairs. The ξ have mean 0 and are independent of each other and of the strips. |Gᵢ| ≤ Uᵢ/2,
-    with Uᵢ the weight in doubt to i, which the grid knows. So Bernstein's inequality bounds T₁ by its variance, at most
-    Σ wᵢUᵢ²/(4·rate), and Chebyshev's T₂ by its, at most Σ wᵢwⱼ/(4·rate²) over pairs in doubt. Nothing is assumed of
-    the data or its order. Each holds for a given rate. The rate is one of three neighbours on a ladder, as the sample's
-    size is within 10 % of its mean but for a chance of 1e-7, so each gets a third of `failure`. `sure` is an interval
-    that holds without any chance, from the grid alone, and about u wide.
+    Proof of the bound. Let θ be the XAUC of all rows, and for an undecided pair rᵢⱼ = cᵢⱼ(sᵢⱼ - θ) - (½ - θ), with
+    c = 1 if comparable and s its score: |r| ≤ ½, because c(s - θ) is in [-θ, 1 - θ]. With ξᵢ the indicator of i in the
+    sample less π, and vᵢ = wᵢ/πᵢ, the estimate θ̂ has count·(θ̂ - θ) = T₁ + T₂, T₁ = Σᵢ ξᵢvᵢGᵢ with Gᵢ = Σⱼ wⱼrᵢⱼ,
+    and T₂ = Σ ξᵢξⱼvᵢvⱼrᵢⱼ over pairs. The ξ have mean 0 and are independent of each other and of the intervals.
+    |Gᵢ| ≤ Uᵢ/2, with Uᵢ the weight of the undecided partners of i, which the grid knows. So Bernstein's inequality
+    bounds T₁ by its variance, at most Σ wᵢUᵢ²/(4·rate), and Chebyshev's inequality bounds T₂ by its variance, at most
+    Σ wᵢwⱼ/(4·rate²) over undecided pairs. Nothing is assumed about the data or its order. Each bound holds for a fixed
+    rate. The rate is one of three neighbouring steps, because the sample's size is within 10 % of its mean except with
+    probability 1e-7, so each step gets a third of `failure`. `certain` is an interval that always holds, from the grid
+    alone, and about u wide.
 
-    The bound is proven to be at most (0.045·u + 0.0038·√u)/ρ at 1 MiB and 0.001 failures, with u here the largest share
-    of the weight in doubt to a row and ρ the share of pairs that are comparable: 0.001 for u = 0.0125 and ρ = 1. What u
-    is depends on the strips. For rows in random order, and for merges of such shards, the bound was 0.0004 to 0.0009
-    (10⁶ rows of seven distributions, up to 64 shards), the errors below 0.0001. For streams sorted by either column,
-    whose old strips are too wide for what comes later, it was 0.003; it grows as 1/ρ for rare targets. Up to 12,288
-    rows the value is exact. Shards that are copies of each other draw the same sample; the bound is not for these.
+    The bound is proven to be at most (0.045·u + 0.0038·√u)/ρ at 1 MiB and 0.001 failures, where u is now the largest
+    share of undecided partners that a row has and ρ the share of pairs that are comparable: 0.001 for u = 0.0125 and
+    ρ = 1. The value of u depends on the intervals. For rows in random order, and for merges of such shards, the bound
+    was 0.0004 to 0.0009 (10⁶ rows of seven distributions, up to 64 shards), the errors below 0.0001. For streams sorted
+    by either column, whose old intervals are too wide for the values that come later, it was 0.003; it grows as 1/ρ for
+    rare targets. Up to 12,288 rows the value is exact. Shards that are copies of each other draw the same sample; the
+    bound does not hold for these.
 
     Args:
-        size: Bytes of state, at least 2¹⁸. The error falls like 1/size.
-        failure: Chance that the bound does not hold. A tenth of it makes the bound wider by about a factor of two.
+        size: bytes of state, at least 2¹⁸. The error falls like 1/size.
+        failure: probability that the bound does not hold. A tenth of it makes the bound about twice as wide.
 
+    >>> from transun.metrics import Meter
     >>> meter = Meter(XAUCSketch())
     >>> meter.update([1.0, 2.0, 2.0], [1.0, 2.0, 3.0])
     >>> meter.compute(), meter.bounds()
@@ -207,67 +218,71 @@ class XAUCSketch(Metric):
 
     @property
     def key(self) -> Hashable:
-        """Return the size: sketches of one size share their state."""
+        """The size: sketches of one size share their state."""
         return PairSketch, self.size
 
     def summarise(self, rows: Rows) -> PairSketch:
-        """Return a sketch of the rows."""
+        """A sketch of the rows."""
         return PairSketch.of(rows, self.size)
 
     def compute(self, summary: PairSketch) -> float:
-        """Return the estimate; exact as long as no row had to be forgotten."""
-        sketch = summary.counted
+        """The estimate; it is exact as long as no row had to be forgotten."""
+        sketch = summary.flushed
         if sketch.rate == math.inf:
-            return XAUC.evaluate(sketch.drawn.rows)
+            return XAUC.evaluate(sketch.sample.rows)
         score, count = _estimate(sketch)
-        sure = self.sure(sketch)
-        return min(max(score / count, sure.low), sure.high) if count > 0 else math.nan
+        certain = self.certain(sketch)
+        return min(max(score / count, certain.low), certain.high) if count > 0 else math.nan
 
     def compute_bound(self, summary: PairSketch) -> float:
-        """Return how far the value is at most from XAUC of all rows, but for a chance of `failure`."""
-        sketch = summary.counted
+        """How far the value is at most from the XAUC of all rows, except with probability `failure`."""
+        sketch = summary.flushed
         if sketch.rate == math.inf:
             return 0.0
         _, count = _estimate(sketch)
         if not count > 0:
             return math.nan
-        weight, known = sketch.grid.weight, sketch.grid.known
-        # T₂ gets nine tenths of the chance, for T₁ hardly feels the difference.
-        log, chance = math.log(2 / (self.failure / 30)), 0.9 * self.failure / 3
-        variance = float((weight * known.cells**2).sum()) / 4 / sketch.rate
-        largest = float(known.cells[weight > 0].max()) / 2 / sketch.rate
+        weight, bounds = sketch.grid.weight, sketch.grid.bounds
+        # T₂ gets nine tenths of the failures: T₁ depends on its tenth by a logarithm only.
+        log, failure = math.log(2 / (self.failure / 30)), 0.9 * self.failure / 3
+        variance = float((weight * bounds.undecided_by_cell**2).sum()) / 4 / sketch.rate
+        largest = float(bounds.undecided_by_cell[weight > 0].max()) / 2 / sketch.rate
         first = math.sqrt(2 * variance * log) + largest * log / 3
-        second = math.sqrt(known.doubt / 4 / chance) / sketch.rate
-        sure, value = self.sure(sketch), self.compute(sketch)
-        return min((first + second) / count, max(sure.high - value, value - sure.low))
+        second = math.sqrt(bounds.undecided / 4 / failure) / sketch.rate
+        certain, value = self.certain(sketch), self.compute(sketch)
+        return min((first + second) / count, max(certain.high - value, value - certain.low))
 
-    def sure(self, summary: PairSketch) -> Interval:
-        """Return the interval that holds XAUC of all rows without any chance, by the grid alone."""
-        known = summary.counted.grid.known
-        most = known.comparable + known.doubt_y
+    def certain(self, summary: PairSketch) -> Interval:
+        """The interval that always holds the XAUC of all rows, from the grid alone."""
+        bounds = summary.flushed.grid.bounds
+        most = bounds.comparable + bounds.undecided_y
         if not most > 0:
             return Interval(math.nan, math.nan)
-        return Interval(known.score / most, min(1.0, (known.score + known.doubt) / most))
+        return Interval(bounds.score / most, min(1.0, (bounds.score + bounds.undecided) / most))
 
     def compute_error(self, summary: PairSketch) -> float:
-        """Return the standard error over redraws of the rows, from the sample's own: it falls as 1/√rows."""
-        sketch = summary.counted
+        """The standard error over redraws of all rows: that of the sample, scaled by 1/√rows."""
+        sketch = summary.flushed
         error = XAUC.compute_error(Sample((_weighted(sketch),)))
-        return error if sketch.rate == math.inf else error * math.sqrt(len(sketch.drawn) / summary.count)
+        return error if sketch.rate == math.inf else error * math.sqrt(len(sketch.sample) / summary.count)
 
 
 def _weighted(sketch: PairSketch) -> Rows:
-    """The sample, each row with the weight it stands for, w/π."""
-    rows = sketch.drawn.rows
+    """The sample with each row's weight divided by its probability, w/π."""
+    rows = sketch.sample.rows
     return rows if sketch.rate == math.inf else Rows(rows.pred, rows.y, rows.weight.clamp(min=1 / sketch.rate))
 
 
 def _estimate(sketch: PairSketch) -> tuple[float, float]:
-    """Estimate the weights of pairs that score and that count: the grid's, corrected by the sample where it doubts."""
-    rows, drawn = _weighted(sketch), sketch.drawn
-    pairs, known = count_pairs(rows), sketch.grid.known
-    place, place_y = drawn.place.astype(np.int64), drawn.place_y.astype(np.int64)
-    told = sketch.grid.of(place, place_y, rows.weight.numpy()).known
-    score = float(XAUC.score(pairs)) - told.score - told.doubt / 2
-    count = float(pairs.comparable) - told.comparable - told.doubt_y
-    return known.score + known.doubt / 2 + score, known.comparable + known.doubt_y + count
+    """Estimated weights of the pairs that score and that count.
+
+    Half of the undecided pairs are taken to score and all to count. The sample corrects both: its exact pairs, less
+    what a grid of the sample's rows over the same intervals would take them for.
+    """
+    rows, sample = _weighted(sketch), sketch.sample
+    pairs, bounds = count_pairs(rows), sketch.grid.bounds
+    index, index_y = sample.index.astype(np.int64), sample.index_y.astype(np.int64)
+    of_sample = sketch.grid.with_rows(index, index_y, rows.weight.numpy()).bounds
+    score = float(XAUC.score(pairs)) - of_sample.score - of_sample.undecided / 2
+    count = float(pairs.comparable) - of_sample.comparable - of_sample.undecided_y
+    return bounds.score + bounds.undecided / 2 + score, bounds.comparable + bounds.undecided_y + count
