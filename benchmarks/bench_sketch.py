@@ -13,7 +13,8 @@ import numpy as np
 import torch
 from record import Cell, machine, write
 
-from transun.metrics import XAUC, Meter, XAUCSketch
+from transun.metrics import XAUC, Meter
+from transun.metrics.sketch import XAUCSketch
 
 ROWS = 2_000_000
 BATCH = 16_384
@@ -87,11 +88,11 @@ def main() -> None:
         seconds = time.perf_counter() - began
         value, bound = meters[0].compute()["XAUCSketch"], meters[0].bounds()["XAUCSketch"]
         (summary,) = meters[0]._summaries.values()
-        sure = XAUCSketch().sure(summary)
+        certain = XAUCSketch().certain(summary)
         size = summary.nbytes
         error = abs(value - XAUC(pred, y))
         print(f"{name:40s} {shards:3d} error {error:.1e} bound {bound:.1e} {size:,} bytes {ROWS / seconds:,.0f} rows/s")
-        found.append([name, shards, ROWS, value, error, bound, (sure.high - sure.low) / 2, size, ROWS / seconds])
+        found.append([name, shards, ROWS, value, error, bound, (certain.high - certain.low) / 2, size, ROWS / seconds])
     columns = ["rows", "shards", "number", "XAUC", "error", "bound at 99.9 %", "sure to within", "bytes", "rows/s"]
     write(
         "sketch",

@@ -130,12 +130,13 @@ def _predictions(call: str) -> Callable[[], object]:
 
 
 def _metric(name: str, rows: int) -> Callable[[], object]:
-    from transun import metrics
+    from transun.metrics import metric_named
+    from transun.metrics.sketch import XAUCSketch
 
     rng = np.random.default_rng(0)
     y = rng.gamma(1.0, 1.0, rows)
     pred = y + rng.normal(size=rows)
-    metric = metrics.XAUCSketch() if name == "XAUCSketch" else getattr(metrics, name)
+    metric = XAUCSketch() if name == XAUCSketch.label else metric_named(name)
     return lambda: metric(pred, y)
 
 

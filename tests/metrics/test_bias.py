@@ -3,20 +3,8 @@ import math
 import numpy as np
 import pytest
 
-from transun.metrics import (
-    FLOORED,
-    MRE,
-    NEGATIVE,
-    PGR,
-    SMRE,
-    SRE,
-    STRE,
-    TRE,
-    FlooredShare,
-    MeanRelativeError,
-    SignedMeanRelativeError,
-    sre,
-)
+from transun.metrics import FLOORED, MRE, NEGATIVE, PGR, SMRE, STRE, TRE
+from transun.metrics.bias import SRE, FlooredShare, MeanRelativeError, SignedMeanRelativeError, sre
 
 PRED = np.array([1.0, 4.0, 2.0, 3.0])
 Y = np.array([2.0, 2.0, 2.0, 2.0])

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from transun.metrics import PGR, STRE, BinTable, bin_by_prediction, bin_by_target
+from transun.metrics import PGR, STRE, bin_by_prediction, bin_by_target
+from transun.metrics.binned import BinTable
 
 
 def sample(n=1000, seed=0):

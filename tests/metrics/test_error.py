@@ -2,7 +2,9 @@ import numpy as np
 import pytest
 from sklearn.metrics import mean_absolute_error, root_mean_squared_error
 
-from transun.metrics import NMAE, NRMSE, PRINTED_NRMSE, RMSE, TRE, XAUC, XAUC_TPM
+from transun.metrics import NMAE, NRMSE, RMSE, TRE, XAUC
+from transun.metrics.error import PRINTED_NRMSE
+from transun.metrics.ranking import XAUC_TPM
 
 # methods.md §10.1: two groups of rows, {3,3,3} and {8,1,1}; LogMSE predicts 3 and 2, TranSUN the means.
 Y = np.array([3.0, 3.0, 3.0, 8.0, 1.0, 1.0])

@@ -1,6 +1,7 @@
 import pytest
 
-from transun.metrics import MRE, NDCG, PGR, STANDARD, TRE, XAUC, MeanRelativeError, Meter, TopXAUC
+from transun.metrics import MRE, NDCG, PGR, STANDARD, TRE, XAUC, Meter, TopXAUC
+from transun.metrics.bias import MeanRelativeError
 
 
 def test_sample_metrics_share_one_copy_of_the_rows():

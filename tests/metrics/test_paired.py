@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from transun.metrics import NRMSE, PGR
-from transun.metrics.paired import COMPARED, paired_differences
+from transun.metrics import NRMSE, PGR, STANDARD
+from transun.metrics.paired import paired_differences
 
 pytest.importorskip("scipy")
 
@@ -13,20 +13,20 @@ def test_values_are_differences_of_the_metrics():
     rng = np.random.default_rng(0)
     y, weight = rng.lognormal(0.0, 1.0, 300), rng.integers(1, 4, 300).astype(float)
     preds = {name: y * rng.lognormal(0.0, 0.3, 300) for name in "abc"}
-    found = paired_differences(preds, y, weight)
-    assert [(one.model, one.against, one.metric) for one in found] == [
-        (model, "a", metric.name) for model in "bc" for metric in COMPARED
+    differences = paired_differences(preds, y, weight)
+    assert [(pair.model, pair.against, pair.metric) for pair in differences] == [
+        (model, "a", metric.name) for model in "bc" for metric in STANDARD
     ]
-    for one, metric in zip(found, [*COMPARED, *COMPARED], strict=True):
-        expected = metric(preds[one.model], y, weight) - metric(preds["a"], y, weight)
-        assert one.value == pytest.approx(expected)
-        assert one.low <= one.value <= one.high
+    for pair, metric in zip(differences, [*STANDARD, *STANDARD], strict=True):
+        expected = metric(preds[pair.model], y, weight) - metric(preds["a"], y, weight)
+        assert pair.value == pytest.approx(expected)
+        assert pair.low <= pair.value <= pair.high
 
 
 def test_a_model_does_not_differ_from_itself():
     y = np.random.default_rng(0).lognormal(0.0, 1.0, 100)
-    for one in paired_differences({"a": y, "b": y.copy()}, y + 1.0):
-        assert (one.value, one.low, one.high, one.p) == (0.0, 0.0, 0.0, 1.0)
+    for pair in paired_differences({"a": y, "b": y.copy()}, y + 1.0):
+        assert (pair.value, pair.low, pair.high, pair.p) == (0.0, 0.0, 0.0, 1.0)
 
 
 def test_the_interval_covers_the_true_difference():
@@ -37,8 +37,8 @@ def test_the_interval_covers_the_true_difference():
         mean = rng.uniform(1.0, 9.0, 200)
         y = mean * rng.gamma(2.0, 0.5, 200)
         preds = {name: mean * rng.gamma(8.0, 1 / 8.0, 200) for name in "ab"}
-        (one,) = paired_differences(preds, y, metrics=[PGR])
-        held += one.low <= 0.0 <= one.high
+        (pair,) = paired_differences(preds, y, metrics=[PGR])
+        held += pair.low <= 0.0 <= pair.high
     assert abs(held / 300 - 0.95) < 3 * np.sqrt(0.95 * 0.05 / 300)
 
 
@@ -46,8 +46,8 @@ def test_pairing_sees_what_separate_intervals_cannot():
     rng = np.random.default_rng(2)
     mean = rng.uniform(1.0, 9.0, 500)
     y = mean * rng.lognormal(0.0, 1.0, 500)
-    (one,) = paired_differences({"a": mean, "b": 1.02 * mean}, y, metrics=[PGR])
-    assert one.p < 0.01
-    assert PGR.standard_error(mean, y) > 5 * (one.high - one.low) / 4
+    (pair,) = paired_differences({"a": mean, "b": 1.02 * mean}, y, metrics=[PGR])
+    assert pair.p < 0.01
+    assert PGR.standard_error(mean, y) > 5 * (pair.high - pair.low) / 4
     (error,) = paired_differences({"a": mean, "b": 8.0 * mean}, y, metrics=[NRMSE])
     assert error.low > 0.0

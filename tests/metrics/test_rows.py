@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from transun.metrics import TRE, XAUC, Meter, bin_by_target, bootstrap
+from transun.metrics import TRE, XAUC, Meter, bin_by_target
+from transun.metrics.metric import bootstrap
 from transun.metrics.rows import check
 
 BAD = [

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from transun.metrics import OutlierShare, outlier_share, relative_variance, skewness, variance
+from transun.metrics.spread import OutlierShare, outlier_share, relative_variance, skewness, variance
 
 
 def test_against_scipy_and_numpy():

@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 
-from transun import metrics
-from transun.metrics import SRE, TopNDCG, TopXAUC, bootstrap
+from transun.metrics import FLOORED, MRE, NEGATIVE, NMAE, NRMSE, PGR, RMSE, SMRE, STRE, TRE, XAUC, TopNDCG, TopXAUC
+from transun.metrics.bias import SRE
+from transun.metrics.error import PRINTED_NRMSE
+from transun.metrics.metric import bootstrap
+from transun.metrics.ranking import XAUC_EGMN, XAUC_TPM
+from transun.metrics.spread import RELATIVE_VARIANCE, SKEWNESS, VARIANCE
 
 DATASETS, ROWS = 400, 400
-FORMULA = [
-    *(getattr(metrics, name) for name in ("TRE", "STRE", "MRE", "SMRE", "PGR", "RMSE", "NRMSE", "PRINTED_NRMSE")),
-    *(getattr(metrics, name) for name in ("NMAE", "XAUC", "XAUC_TPM", "XAUC_EGMN", "VARIANCE", "RELATIVE_VARIANCE")),
-    *(getattr(metrics, name) for name in ("FLOORED", "NEGATIVE", "SKEWNESS")),
-    SRE(2.0),
-]
+FORMULA = [TRE, STRE, MRE, SMRE, PGR, FLOORED, NEGATIVE, SRE(2.0), RMSE, NRMSE, PRINTED_NRMSE, NMAE]
+FORMULA += [XAUC, XAUC_TPM, XAUC_EGMN, VARIANCE, RELATIVE_VARIANCE, SKEWNESS]
 
 
 def draw(seed, n=ROWS):
@@ -59,16 +59,16 @@ def test_bootstrap_error_matches_the_spread_over_datasets(metric):
 def test_xauc_error_equals_its_jackknife():
     pred, y, weight = draw(0, 150)
     keep = ~np.eye(150, dtype=bool)
-    left_out = np.array([metrics.XAUC(pred[k], y[k], weight[k]) for k in keep])
+    left_out = np.array([XAUC(pred[k], y[k], weight[k]) for k in keep])
     jackknife = np.sqrt(149 / 150 * np.sum((left_out - left_out.mean()) ** 2))
-    assert metrics.XAUC.standard_error(pred, y, weight) == pytest.approx(jackknife, rel=0.02)
+    assert XAUC.standard_error(pred, y, weight) == pytest.approx(jackknife, rel=0.02)
 
 
 def test_bootstrap_interval_matches_the_normal_one():
     data = simple(0)
-    interval = bootstrap(metrics.PGR, *data, draws=2000, level=0.9)
-    half = 1.645 * metrics.PGR.standard_error(*data)
-    value = metrics.PGR(*data)
+    interval = bootstrap(PGR, *data, draws=2000, level=0.9)
+    half = 1.645 * PGR.standard_error(*data)
+    value = PGR(*data)
     # An end is a quantile of 2000 draws: known to about 0.05 standard errors; five times that.
     assert interval.low == pytest.approx(value - half, abs=0.25 * half)
     assert interval.high == pytest.approx(value + half, abs=0.25 * half)
@@ -77,16 +77,16 @@ def test_bootstrap_interval_matches_the_normal_one():
 def test_rows_without_weight_change_no_bootstrap():
     pred, y, weight = simple(0)
     weight[::2] = 0
-    assert bootstrap(metrics.PGR, pred, y, weight) == bootstrap(metrics.PGR, pred[1::2], y[1::2], weight[1::2])
+    assert bootstrap(PGR, pred, y, weight) == bootstrap(PGR, pred[1::2], y[1::2], weight[1::2])
 
 
 @pytest.mark.parametrize(("draws", "level"), [(1, 0.9), (10, 0.0), (10, 1.0)])
 def test_senseless_bootstraps_are_refused(draws, level):
     with pytest.raises(ValueError, match="`draws` is"):
-        bootstrap(metrics.PGR, [1.0], [1.0], draws=draws, level=level)
+        bootstrap(PGR, [1.0], [1.0], draws=draws, level=level)
 
 
 def test_bootstrap_of_an_undefined_value_is_nan():
-    interval = bootstrap(metrics.XAUC, [1.0, 2.0], [3.0, 3.0])
+    interval = bootstrap(XAUC, [1.0, 2.0], [3.0, 3.0])
     assert np.isnan(interval.low)
     assert np.isnan(interval.high)

@@ -10,7 +10,7 @@ from transun.diagnosis.moments import Floats
 from transun.diagnosis.result import Advice, Cure, Estimate
 from transun.diagnosis.splits import quantile_edges
 from transun.heads import GTS, PointHead
-from transun.metrics import skewness
+from transun.metrics.spread import skewness
 from transun.schemes import PowerVariance
 from transun.support.extras import need
 from transun.support.text_form import dumps

@@ -14,7 +14,8 @@ from transun.diagnosis.candidates import Named
 from transun.diagnosis.interval import ratio_interval
 from transun.diagnosis.moments import Floats, RatioMoments
 from transun.diagnosis.result import Cure, Estimate
-from transun.metrics import NRMSE, Interval
+from transun.metrics import NRMSE
+from transun.metrics.metric import Interval
 from transun.schemes import PowerVariance, Slope
 from transun.support.progress import Progress
 from transun.transforms import Identity

@@ -3,7 +3,7 @@
 import math
 
 from transun.diagnosis.moments import RatioMoments, Studentised
-from transun.metrics import Interval
+from transun.metrics.metric import Interval
 from transun.support.extras import need
 
 __all__ = ["LEVEL", "VERDICT_LEVEL", "capped_interval", "chance", "mean_interval", "ratio_interval"]

@@ -20,7 +20,8 @@ from transun.diagnosis.retransformation import retransformation_test
 from transun.diagnosis.shape import deciding_rows, shape_of
 from transun.diagnosis.splits import holm
 from transun.diagnosis.verdict import pronounce
-from transun.metrics import XAUC, Interval
+from transun.metrics import XAUC
+from transun.metrics.metric import Interval
 
 __all__ = ["diagnose", "diagnose_table", "total_intervals"]
 

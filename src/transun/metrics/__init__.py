@@ -1,39 +1,19 @@
-"""Metrics: bias, error, ranking and spread, each a `Metric`, accumulated and merged by a `Meter`."""
+"""Metrics that a user picks by name: bias, error and ranking, each a `Metric`, accumulated and merged by a `Meter`.
+
+Building blocks are imported from their modules: spread statistics from `metrics.spread`, the conventions of other
+papers from `metrics.ranking` and `metrics.error`, differences between models from `metrics.paired`, XAUC of a stream in
+fixed memory from `metrics.sketch`.
+"""
 
 import inspect
 from difflib import get_close_matches
 
-from transun.metrics.bias import (
-    FLOORED,
-    MRE,
-    NEGATIVE,
-    PGR,
-    SMRE,
-    SRE,
-    STRE,
-    TRE,
-    FlooredShare,
-    MeanRelativeError,
-    SignedMeanRelativeError,
-    sre,
-)
-from transun.metrics.binned import BinTable, bin_by_prediction, bin_by_target
-from transun.metrics.error import NMAE, NRMSE, PRINTED_NRMSE, RMSE
+from transun.metrics.bias import FLOORED, MRE, NEGATIVE, PGR, SMRE, STRE, TRE
+from transun.metrics.binned import bin_by_prediction, bin_by_target
+from transun.metrics.error import NMAE, NRMSE, RMSE
 from transun.metrics.meter import Meter
-from transun.metrics.metric import AdditiveMetric, Interval, Metric, SampleMetric, bootstrap
-from transun.metrics.ranking import NDCG, XAUC, XAUC_EGMN, XAUC_TPM, SampledXAUC, TopNDCG, TopXAUC
-from transun.metrics.sketch import XAUCSketch
-from transun.metrics.spread import (
-    OUTLIER_SHARE,
-    RELATIVE_VARIANCE,
-    SKEWNESS,
-    VARIANCE,
-    OutlierShare,
-    outlier_share,
-    relative_variance,
-    skewness,
-    variance,
-)
+from transun.metrics.metric import AdditiveMetric, Estimate, Metric, SampleMetric
+from transun.metrics.ranking import NDCG, XAUC, TopNDCG, TopXAUC
 from transun.support.text_form import parse
 
 __all__ = [
@@ -43,44 +23,23 @@ __all__ = [
     "NEGATIVE",
     "NMAE",
     "NRMSE",
-    "OUTLIER_SHARE",
     "PGR",
-    "PRINTED_NRMSE",
-    "RELATIVE_VARIANCE",
     "RMSE",
-    "SKEWNESS",
     "SMRE",
-    "SRE",
     "STANDARD",
     "STRE",
     "TRE",
-    "VARIANCE",
     "XAUC",
-    "XAUC_EGMN",
-    "XAUC_TPM",
     "AdditiveMetric",
-    "BinTable",
-    "FlooredShare",
-    "Interval",
-    "MeanRelativeError",
+    "Estimate",
     "Meter",
     "Metric",
-    "OutlierShare",
     "SampleMetric",
-    "SampledXAUC",
-    "SignedMeanRelativeError",
     "TopNDCG",
     "TopXAUC",
-    "XAUCSketch",
     "bin_by_prediction",
     "bin_by_target",
-    "bootstrap",
     "metric_named",
-    "outlier_share",
-    "relative_variance",
-    "skewness",
-    "sre",
-    "variance",
 ]
 
 # The one list of what every evaluation and report shows: bias of the total and of the average row, error, ranking.
@@ -102,13 +61,13 @@ def metric_named(name: str) -> Metric:
     """
     label, bracket, arguments = name.strip().partition("(")
     exported = {cls.label: cls for value in __all__ if (cls := _metric_type(globals()[value]))}
-    by_upper = {known.upper(): known for known in exported}
+    by_upper = {exported_label.upper(): exported_label for exported_label in exported}
     if label.upper() not in by_upper:
         near = " or ".join(repr(by_upper[upper]) for upper in get_close_matches(label.upper(), by_upper, n=2))
         hint = f"did you mean {near}? " if near else ""
         raise ValueError(f"there is no metric {label!r}: {hint}Metrics are {', '.join(sorted(exported))}")
-    known = by_upper[label.upper()]
-    metric: Metric = parse(f"{known}({arguments}" if bracket else f"{known}()", exported)
+    call = by_upper[label.upper()] + (f"({arguments}" if bracket else "()")
+    metric: Metric = parse(call, exported)
     return metric
 
 

@@ -1,4 +1,8 @@
-"""Several models on the same rows: differences of their metrics, which the noise of the rows hardly touches."""
+"""Paired comparison of models on the same rows: differences of metrics, in which the noise of the rows cancels.
+
+Two models that predict the same rows share most of the noise in their metrics. The error of the difference, by the
+jackknife over blocks of rows, is therefore far smaller than the intervals of the two values suggest.
+"""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -6,25 +10,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from transun.metrics.bias import MRE, PGR, STRE, TRE
-from transun.metrics.error import NMAE, NRMSE
+from transun.metrics import STANDARD
+from transun.metrics.inversions import Floats
 from transun.metrics.metric import Metric
-from transun.metrics.ranking import XAUC
 from transun.support.extras import need
 
 __all__ = ["PairedDifference", "jackknife_error", "leave_out", "p_value", "paired_differences"]
 
-COMPARED: tuple[Metric, ...] = (TRE, STRE, PGR, MRE, NRMSE, NMAE, XAUC)
-BLOCKS = 20
-
-Floats = NDArray[np.float64]
+_BLOCKS = 20
 
 
 @dataclass(frozen=True)
 class PairedDifference:
-    """One metric of `model` minus that of `against`, with a 95 % interval and a two-sided p-value."""
+    """The metric of `model` minus the metric of `against`, with a 95 % interval and a two-sided p-value."""
 
     model: str
     against: str
@@ -36,49 +35,51 @@ class PairedDifference:
 
 
 def paired_differences(
-    preds: Mapping[str, Floats], y: Floats, weight: Floats | None = None, metrics: Sequence[Metric] = COMPARED
+    preds: Mapping[str, Floats], y: Floats, weight: Floats | None = None, metrics: Sequence[Metric] = STANDARD
 ) -> tuple[PairedDifference, ...]:
-    """Every model against the first one: both predict the same rows, so what these have in common cancels.
+    """Every model's metrics minus those of the first model, on the same rows.
 
-    The error is the delete-a-group jackknife of the difference over 20 blocks of rows, and Student's t with 19 degrees
-    of freedom makes the interval.
+    The standard error is the delete-a-group jackknife of the difference over 20 blocks of rows, and the interval is
+    that of Student's t with 19 degrees of freedom.
 
     Args:
-        preds: predictions (n,) by name of the model; the first is what the others are compared with.
+        preds: predictions (n,) by name of the model; the others are compared with the first.
         y: actual values (n,).
         weight: how often each row counts (n,), or None.
-        metrics: what to compare.
+        metrics: the metrics to compare by.
 
+    >>> from transun.metrics import PGR
     >>> y = np.arange(1.0, 41.0)
-    >>> pair = paired_differences({"a": y, "b": 2 * y}, y, metrics=[PGR])
-    >>> pair[0].value, pair[0].low, pair[0].high
+    >>> (difference,) = paired_differences({"a": y, "b": 2 * y}, y, metrics=[PGR])
+    >>> difference.value, difference.low, difference.high
     (1.0, 1.0, 1.0)
 
     """
-    (reference, first), *others = preds.items()
-    mass = np.ones(len(y)) if weight is None else weight
-    degrees = max(min(BLOCKS, len(y)) - 1, 1)
-    half = float(need("scipy.special").stdtrit(degrees, 0.975))
-    against = leave_out(metrics, first, y, mass)
+    (reference, reference_pred), *others = preds.items()
+    row_weight = np.ones(len(y)) if weight is None else weight
+    degrees = max(min(_BLOCKS, len(y)) - 1, 1)
+    quantile = float(need("scipy.special").stdtrit(degrees, 0.975))
+    reference_left_out = leave_out(metrics, reference_pred, y, row_weight)
     differences = []
-    for name, pred in others:
-        left_out = leave_out(metrics, pred, y, mass)
+    for model, pred in others:
+        left_out = leave_out(metrics, pred, y, row_weight)
         for metric in metrics:
-            gaps = np.subtract(left_out[metric.name], against[metric.name])
-            value, error = metric(pred, y, mass) - metric(first, y, mass), jackknife_error(gaps)
-            low, high, p = value - half * error, value + half * error, p_value(value, error, degrees)
-            differences.append(PairedDifference(name, reference, metric.name, value, low, high, p))
+            value = metric(pred, y, row_weight) - metric(reference_pred, y, row_weight)
+            error = jackknife_error(np.subtract(left_out[metric.name], reference_left_out[metric.name]))
+            low, high, p = value - quantile * error, value + quantile * error, p_value(value, error, degrees)
+            differences.append(PairedDifference(model, reference, metric.name, value, low, high, p))
     return tuple(differences)
 
 
 def leave_out(
-    metrics: Iterable[Metric], pred: Any, y: Any, weight: Any = None, blocks: int = BLOCKS
+    metrics: Iterable[Metric], pred: Any, y: Any, weight: Any = None, blocks: int = _BLOCKS
 ) -> dict[str, list[float]]:
-    """Every metric over all rows but those of one block, block b being the rows b, b + blocks, ...
+    """Every metric over all rows but those of one block, for each block in turn; block b holds rows b, b + blocks, ...
 
-    Rows may follow the order of time; taking every twentieth makes blocks alike. The same rows give the same blocks for
-    every model, so that differences between models can be tested.
+    Rows may be sorted by time, and blocks of every twentieth row are alike all the same. The blocks depend on nothing
+    but the number of rows, so that the values of two models can be subtracted block by block.
 
+    >>> from transun.metrics import PGR
     >>> leave_out([PGR], np.array([1.0, 3.0]), np.array([2.0, 3.0]))["PGR"]
     [1.0, 0.5]
     """
@@ -102,7 +103,7 @@ def jackknife_error(left_out: Sequence[float] | Floats) -> float:
 
 
 def p_value(value: float, error: float, degrees: int) -> float:
-    """The two-sided p-value of Student's t = value / error; without any error 1 for a value of 0 and else 0.
+    """The two-sided p-value of Student's t = value / error; if the error is 0, it is 1 for a value of 0 and else 0.
 
     >>> round(p_value(2.262, 1.0, 9), 3)
     0.05

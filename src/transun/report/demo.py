@@ -9,7 +9,8 @@ import torch
 from transun.backbones import EmbeddingMLP
 from transun.data import Dataset, OrderLog
 from transun.heads import Head, LogMSE, LogSUN
-from transun.metrics import MRE, NRMSE, PGR, STRE, TRE, XAUC, BinTable, Meter, bin_by_prediction
+from transun.metrics import MRE, NRMSE, PGR, STRE, TRE, XAUC, Meter, bin_by_prediction
+from transun.metrics.binned import BinTable
 from transun.models.network import Model
 from transun.report.markdown import table
 from transun.training.evaluation import predict

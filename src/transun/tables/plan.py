@@ -15,7 +15,7 @@ from transun import heads
 from transun.data import Features, infer
 from transun.data.values import as_numbers, read, targets
 from transun.heads import GTS, Head
-from transun.metrics import skewness
+from transun.metrics.spread import skewness
 from transun.models import spec
 from transun.schemes import ReciprocalTarget
 from transun.support.text_form import dumps

@@ -19,13 +19,13 @@ from transun.metrics import (
     STRE,
     TRE,
     XAUC,
-    BinTable,
     Metric,
     TopNDCG,
     TopXAUC,
     bin_by_prediction,
     bin_by_target,
 )
+from transun.metrics.binned import BinTable
 from transun.metrics.paired import jackknife_error, leave_out
 from transun_paper.lab.encoded_dataset import Frozen
 

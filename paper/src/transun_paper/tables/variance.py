@@ -10,7 +10,7 @@ from torch import Tensor
 
 from transun.data import Dataset
 from transun.heads import LogMSE
-from transun.metrics import outlier_share, relative_variance, variance
+from transun.metrics.spread import outlier_share, relative_variance, variance
 from transun.models.network import Model
 from transun.models.spec import dumps, loads
 from transun.training.evaluation import BATCH

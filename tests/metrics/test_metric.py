@@ -1,4 +1,4 @@
-"""What a report shows of a metric stands on the metric, and a metric is found by its name."""
+"""What a report shows of a metric stands on the metric, and an exported metric is found by its name."""
 
 import math
 from dataclasses import dataclass
@@ -7,7 +7,8 @@ from typing import ClassVar
 import pytest
 
 from transun import metrics
-from transun.metrics import MRE, NRMSE, PGR, STANDARD, XAUC, MeanRelativeError, Metric, TopXAUC, metric_named
+from transun.metrics import MRE, NRMSE, PGR, STANDARD, XAUC, Metric, TopXAUC, metric_named
+from transun.metrics.bias import MeanRelativeError
 
 
 @dataclass(frozen=True)
