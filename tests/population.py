@@ -4,13 +4,14 @@ A grid of n mid-quantiles stands for the population to about 1/n, so what a head
 value of methods.md §13.1 without sampling error. References come from scipy.
 """
 
+from collections.abc import Callable
 from functools import cache
 
 import numpy as np
 import torch
-from scipy import stats
+from scipy import optimize, stats
 
-from transun.heads import Head, Raw
+from transun.heads import Head, Raw, Scaled, Wrapper
 
 COLUMNS = ("RS-G", "RS-BU", "RS-ZIG", "LS-B", "LS-BU", "SM-U", "SM-TN", "SM-BU")
 _LOW, _HIGH, _GAMMA = stats.uniform(1, 10), stats.uniform(90, 10), stats.gamma(2)
@@ -55,29 +56,57 @@ def draw(name: str, n: int, seed: int) -> torch.Tensor:
     return torch.from_numpy(rng.permutation(np.concatenate(parts)))
 
 
-def settle(head: Head, y: torch.Tensor, steps: int = 500, perturb: float = 0.1) -> Raw:
-    """Free constant outputs (1, width) at the full-batch optimum of a prepared head, begun a little off its start.
+def minimise(cost: Callable[[torch.Tensor], torch.Tensor], start: torch.Tensor) -> torch.Tensor:
+    """The minimiser (n,), float64, of a differentiable function of a vector, searched for from `start`.
 
-    Gradients only, no line search: under stop-gradient the loss is not what is being minimised, its parts are.
+    Both methods compare values of the function, so that rounding or the choice of a processor cannot lead them astray:
+    Brent's for one number, which has no trouble with the kink of a median, and L-BFGS with a line search for several.
     """
-    outputs = [torch.nn.Parameter(value.double() + perturb) for value in head.initial_outputs(y)]
-    optimiser = torch.optim.LBFGS(outputs, lr=0.5, max_iter=steps, tolerance_grad=1e-12, tolerance_change=1e-15)
 
-    def closure():
-        optimiser.zero_grad()
-        raw = tuple(output.expand(len(y), -1) for output in outputs)
-        total = sum(term.mean() for term in head.loss(raw, y).values())
-        total.backward()
-        return total
+    def value(x: np.ndarray) -> float:
+        return cost(torch.as_tensor(x, dtype=torch.float64).reshape(-1)).item()
 
-    optimiser.step(closure)
-    return tuple(output.detach().unsqueeze(0) for output in outputs)
+    def value_and_gradient(x: np.ndarray) -> tuple[float, np.ndarray]:
+        at = torch.as_tensor(x, dtype=torch.float64).requires_grad_()
+        total = cost(at)
+        (gradient,) = torch.autograd.grad(total, at)
+        return total.item(), gradient.numpy()
+
+    if len(start) == 1:
+        with torch.no_grad():
+            best = optimize.minimize_scalar(value, bracket=(start.item() - 0.1, start.item() + 0.1))
+        return torch.tensor([best.x], dtype=torch.float64)
+    options = {"maxiter": 1000, "ftol": 1e-15, "gtol": 1e-9}
+    best = optimize.minimize(value_and_gradient, start.double().numpy(), jac=True, method="L-BFGS-B", options=options)
+    return torch.from_numpy(best.x)
 
 
-def optimum(head: Head, y: torch.Tensor, steps: int = 500, perturb: float = 0.1) -> float:
+def settle(head: Head, y: torch.Tensor, perturb: float = 0.1) -> Raw:
+    """Free constant outputs (1, width) at the full-batch optimum of a prepared head, searched for off its start.
+
+    Under stop-gradient the sum of the losses is not the function that training minimises: the gradient of each branch
+    is that of its own terms, with the inner head's outputs as constants. So the optimum is found from the inside out,
+    first the inner head, then the branches that a wrapper adds to it.
+    """
+    if isinstance(head, Scaled):
+        return settle(head.inner, y / head.scale, perturb)
+    inner = settle(head.inner, y, perturb) if isinstance(head, Wrapper) else ()
+    added = head.initial_outputs(y)[len(inner) :]
+    widths = [len(value) for value in added]
+
+    def cost(values: torch.Tensor) -> torch.Tensor:
+        outputs = (*inner, *(part.unsqueeze(0) for part in values.split(widths)))
+        terms = head.loss(tuple(output.expand(len(y), -1) for output in outputs), y)
+        return sum(term.mean() for term in terms.values())
+
+    best = minimise(cost, torch.cat(added).double() + perturb) if added else torch.zeros(0)
+    return (*inner, *(part.unsqueeze(0) for part in best.split(widths)))
+
+
+def optimum(head: Head, y: torch.Tensor, perturb: float = 0.1) -> float:
     """The prediction at the full-batch optimum of free constant outputs."""
-    prepared = head.prepare(y)
-    return prepared(settle(prepared, y, steps, perturb)).item()
+    prepared = head.prepare(y).eval()  # without the noise that some heads add in training
+    return prepared(settle(prepared, y, perturb)).item()
 
 
 # methods.md §13.1 also takes the whole range of these thin-tailed laws, which no sample reaches.

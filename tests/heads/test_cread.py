@@ -56,13 +56,13 @@ def test_restorations_enclose_the_mean(column):
 def test_descent_arrives_where_the_head_starts(column):
     y = whole_range(column, 1000)
     head = CREAD(8, EAD(0.5))
-    assert optimum(head, y, steps=200) == pytest.approx(stationary(head, y), rel=1e-4, abs=1e-6)
+    assert optimum(head, y) == pytest.approx(stationary(head, y), rel=1e-4, abs=1e-6)
 
 
 @pytest.mark.parametrize("column", COLUMNS)
 def test_gts_recovers_the_mean(column):
     y = whole_range(column, 1000)
-    assert optimum(GTS(CREAD(4)), y, steps=200) == pytest.approx(y.mean().item(), rel=1e-3)
+    assert optimum(GTS(CREAD(4)), y) == pytest.approx(y.mean().item(), rel=1e-3)
 
 
 def test_the_trapezoid_is_the_mean_of_the_law():

@@ -69,7 +69,7 @@ class TestCTM:
         assert head((head.initial_outputs(y)[0].unsqueeze(0),)).item() == pytest.approx(MEANS[column], rel=1e-2)
         # Of 25 grid points RS-ZIG leaves five above zero: the tail beyond them is extrapolated.
         tolerance = 1e-2 if column == "RS-ZIG" else 3e-3
-        assert sre(CTM(), column, n=2000, steps=60) == pytest.approx(0.0, abs=tolerance)
+        assert sre(CTM(), column, n=2000) == pytest.approx(0.0, abs=tolerance)
 
     # Not the likelihood of RS-ZIG: CTM gives zeros a probability and CLTM a density, which cannot be compared.
     @pytest.mark.parametrize(
