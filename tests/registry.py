@@ -88,6 +88,8 @@ def all_heads() -> list[Head]:
         ThresholdFusion(Scaled(some), 2.0),
         *[Corrected(heads.LogMSE(), correction) for correction in CORRECTIONS],
         Corrected(heads.MSE(), CORRECTIONS[0]),
+        Corrected(heads.ZILN(), corrections.TotalRatio()),
+        Corrected(some, corrections.TotalRatio()),
         heads.ProbabilisticGTS(heads.LogMSE()),
     ]
 

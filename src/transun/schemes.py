@@ -9,6 +9,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
+import torch
 from torch import Tensor
 
 from transun.losses import squared
@@ -48,6 +49,10 @@ class Scheme:
         """The prediction that the branch's output z stands for, (B,)."""
         raise NotImplementedError
 
+    def kappa(self, u: Tensor, transform: Transform) -> Tensor | None:
+        """The slope of the encoded target in y, (B,); None where the encoded target is not linear in y."""
+        return None
+
     def cost(self, z: Tensor, y: Tensor, u: Tensor, transform: Transform) -> Tensor:
         """Per-sample cost of z, (B,): its squared distance to the encoded target."""
         return squared(z, self.encode(y, u, transform))
@@ -74,7 +79,7 @@ class Slope(Scheme):
         return y * self.kappa(u, transform)
 
     def decode(self, z: Tensor, u: Tensor, transform: Transform) -> Tensor:
-        """Z / κ(u)."""
+        """z / κ(u)."""
         return z / self.kappa(u, transform)
 
 
@@ -89,7 +94,7 @@ class PowerVariance(Slope):
         power: the variance power p, 0 to 2.
         eps: keeps κ finite at zero, in units of the target.
 
-    >>> import torch; from transun.transforms import Identity
+    >>> from transun.transforms import Identity
     >>> PowerVariance(1.0, eps=1.0).kappa(torch.tensor([3.0]), Identity()).tolist()
     [0.5]
 
@@ -116,7 +121,7 @@ class ReciprocalTarget(Slope):
         eps: in units of the target; the paper uses 1. Small values let z explode where T⁻¹(u) is near zero,
             large ones turn the method into plain MSE.
 
-    >>> import torch; from transun.transforms import Log1p
+    >>> from transun.transforms import Log1p
     >>> ReciprocalTarget().kappa(torch.tensor([3.0]).log(), Log1p()).tolist()  # T⁻¹(ln 3) = 2
     [0.333...]
 
@@ -145,7 +150,7 @@ class ReciprocalTarget(Slope):
 class ReciprocalPoint(Slope):
     """κ = 1 / (|u| + eps): the slope in transformed space, gentler than `ReciprocalTarget` under a logarithm.
 
-    >>> import torch; from transun.transforms import Log1p
+    >>> from transun.transforms import Log1p
     >>> ReciprocalPoint().kappa(torch.tensor([3.0]), Log1p()).tolist()
     [0.25]
     """
@@ -166,7 +171,7 @@ class Magnitude(Slope):
 
     `eps` replaces κ(0) = 0, which the paper's |u| allows and its theorem does not.
 
-    >>> import torch; from transun.transforms import Log1p
+    >>> from transun.transforms import Log1p
     >>> Magnitude(eps=0.1).kappa(torch.tensor([0.0, 3.0]), Log1p(lower=-0.9)).tolist()
     [0.1..., 3.0]
     """
@@ -195,7 +200,7 @@ class PoissonOffset(Scheme):
     Args:
         eps: in units of the target; keeps the offset off zero, where no factor could lift it.
 
-    >>> import torch; from transun.transforms import Identity
+    >>> from transun.transforms import Identity
     >>> scheme, u = PoissonOffset(eps=1.0), torch.tensor([3.0])
     >>> scheme.decode(torch.zeros(1), u, Identity()).tolist()
     [4.0]
@@ -236,13 +241,17 @@ class PoissonOffset(Scheme):
 class Additive(Scheme):
     """S0 of the paper: z ≈ y - T⁻¹(u), ŷ = T⁻¹(u) + z. Unbiased, but z keeps the whole tail of y.
 
-    >>> import torch; from transun.transforms import Identity
+    >>> from transun.transforms import Identity
     >>> Additive().decode(torch.tensor([2.0]), torch.tensor([5.0]), Identity()).tolist()
     [7.0]
     """
 
+    def kappa(self, u: Tensor, transform: Transform) -> Tensor:
+        """1: z has the unit of the target."""
+        return torch.ones_like(u)
+
     def encode(self, y: Tensor, u: Tensor, transform: Transform) -> Tensor:
-        """Y - T⁻¹(u)."""
+        """y - T⁻¹(u)."""
         return y - transform.inverse(u)
 
     def decode(self, z: Tensor, u: Tensor, transform: Transform) -> Tensor:
@@ -260,7 +269,7 @@ class InverseRatio(Scheme):
     Args:
         eps: keeps zeros finite; the paper's form is the limit 0 and needs y > 0.
 
-    >>> import torch; from transun.transforms import Identity
+    >>> from transun.transforms import Identity
     >>> scheme, y, u = InverseRatio(), torch.tensor([3.0]), torch.tensor([7.0])
     >>> scheme.encode(y, u, Identity()).tolist(), scheme.decode(torch.tensor([2.0]), u, Identity()).tolist()
     ([2.0], [3.0])

@@ -1,9 +1,11 @@
+from itertools import pairwise
+
 import pytest
 import torch
 
 from population import draw, minimise, settle
 from registry import all_heads, leaf_heads, name, raw_for
-from transun.heads import GTS, Head, LogMSE, LogSUN
+from transun.heads import GTS, Corrected, Head, LogMSE, LogSUN
 from transun.models.spec import dumps
 from transun.schemes import InverseRatio
 
@@ -85,6 +87,46 @@ class TestHead:
             return sum(term.mean() for name, term in prepared.loss(wide, TARGETS).items() if "bias" not in name)
 
         assert total(start) <= total(tuple(map(torch.zeros_like, start))) + 1e-9
+
+    def test_kappa_is_the_slope_of_the_label_of_the_bias_branch(self, head):
+        prepared = head.prepare(TARGETS)
+        raw = tuple(value.double() for value in raw_for(prepared, 9))
+        pairs = [prepared.ranking_pairs(raw, torch.full((9,), float(y), dtype=torch.float64)) for y in (0, 1, 2)]
+        kappa = prepared.kappa(raw)
+        if "bias" not in pairs[0]:
+            assert kappa is None
+            return
+        rise, more = (above["bias"][1] - below["bias"][1] for below, above in pairwise(pairs))
+        if torch.allclose(rise, more, rtol=1e-3):
+            torch.testing.assert_close(kappa, rise, rtol=1e-6, atol=1e-12)
+        else:
+            assert kappa is None
+
+    def test_debiased_heads_have_a_bias_branch(self, head):
+        prepared = head.prepare(TARGETS)
+        pairs = prepared.ranking_pairs(raw_for(prepared, 1), TARGETS[:1].float())
+        assert head.debiased == prepared.debiased == any(name.split(".")[-1] == "bias" for name in pairs)
+
+    def test_rowwise_heads_have_the_same_loss_for_a_row_alone(self, head):
+        prepared = head.prepare(TARGETS).train()
+        raw, y = raw_for(prepared, 12), TARGETS[:12].float()
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            together = prepared.loss(raw, y)
+            rows = [prepared.loss(tuple(value[[row]] for value in raw), y[[row]]) for row in range(12)]
+        alone = {name: torch.cat([terms[name] for terms in rows]) for name in together}
+        same = all(torch.allclose(together[name], alone[name], rtol=1e-4, atol=1e-6) for name in together)
+        assert prepared.rowwise == head.rowwise == same
+
+    def test_distribution_has_quantiles_or_is_none(self, head):
+        prepared = head.prepare(TARGETS)
+        law, raw = prepared.distribution, raw_for(prepared, 7)
+        assert (law is None) == (head.distribution is None)
+        assert (law is None) != hasattr(head if not isinstance(head, Corrected) else head.inner, "quantile")
+        if law is not None:
+            low, high = law.quantile(raw, 0.2), law.quantile(raw, 0.8)
+            assert low.shape == high.shape == (7,)
+            assert (low <= high).all()
 
     def test_all_zero_targets(self, head):
         zeros = torch.zeros(20, dtype=torch.float64)

@@ -55,6 +55,14 @@ class Blend(Head):
         first = self.first.undebiased(one)
         return first + self.share * (self.second.undebiased(two) - first)
 
+    @property
+    def debiased(self) -> bool:
+        return self.first.debiased or self.second.debiased
+
+    @property
+    def rowwise(self) -> bool:
+        return self.first.rowwise and self.second.rowwise
+
     def ranking_pairs(self, raw: Raw, y: Tensor) -> RankingPairs:
         one, two = self._parts(raw)
         first = {f"first.{name}": pair for name, pair in self.first.ranking_pairs(one, y).items()}

@@ -5,6 +5,7 @@ from typing import Self
 from torch import Tensor
 
 from transun.corrections import Correction
+from transun.heads.density import Density
 from transun.heads.head import Head, Raw, Wrapper
 from transun.transforms import Identity
 
@@ -40,7 +41,7 @@ class Corrected(Wrapper):
         return self.correction(self.inner.point(raw))  # type: ignore[no-any-return]
 
     @property
-    def distribution(self) -> Head:
+    def distribution(self) -> Density | None:
         """That of the inner head: a correction knows about the mean alone."""
         return self.inner.distribution
 

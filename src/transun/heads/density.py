@@ -34,6 +34,10 @@ class Density(Head):
         """Two values (B,) between which practically all of each row's law lies."""
         raise NotImplementedError
 
+    @property
+    def distribution(self) -> "Density | None":
+        return self
+
     def quantile(self, raw: Raw, level: float | Tensor) -> Tensor:
         """The least v with cdf(v) ≥ level, (B,), by bisection between the ends of the support."""
         least, high = self.support(raw)

@@ -51,6 +51,13 @@ class GTS(Wrapper):
     def undebiased(self, raw: Raw) -> Tensor:
         return self.inner.undebiased(raw[:-1])
 
+    @property
+    def debiased(self) -> bool:
+        return True
+
+    def kappa(self, raw: Raw) -> Tensor | None:
+        return self.scheme.kappa(self.inner.point(raw[:-1]), self.inner.transform)
+
     def ranking_pairs(self, raw: Raw, y: Tensor) -> RankingPairs:
         *host, z = raw
         u = self.inner.point(tuple(host)).detach()

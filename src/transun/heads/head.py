@@ -1,13 +1,16 @@
 """The concept of a head: which raw outputs a method needs, what they cost and what they mean."""
 
-import inspect
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
 from torch import Tensor, nn
 
+from transun.support.text_form import arguments
 from transun.transforms import Identity, Transform
+
+if TYPE_CHECKING:
+    from transun.heads.density import Density
 
 Raw = tuple[Tensor, ...]
 """What a network supplies: one (B, width) tensor per branch of the head."""
@@ -70,9 +73,26 @@ class Head(nn.Module):
         return self.forward(raw)
 
     @property
-    def distribution(self) -> "Head":
-        """The head to ask for a law of y|x: this one, unless it only corrects what another predicts."""
-        return self
+    def distribution(self) -> "Density | None":
+        """The head to ask for quantiles of y|x, with the same raw outputs; None where the method has no quantiles."""
+        return None
+
+    @property
+    def debiased(self) -> bool:
+        """Whether this head, or a head inside it, has a bias branch."""
+        return False
+
+    def kappa(self, raw: Raw) -> Tensor | None:
+        """The slope κ(u) (B,) of the bias branch: how much its label grows per unit of the target.
+
+        None where there is no bias branch, or where its label is not linear in the target.
+        """
+        return None
+
+    @property
+    def rowwise(self) -> bool:
+        """Whether the training loss of a row depends on that row alone: on no other row and on no random number."""
+        return True
 
     def ranking_pairs(self, raw: Raw, y: Tensor) -> RankingPairs:
         """What a ranking loss may order: here the point, by the target."""
@@ -103,8 +123,7 @@ class Head(nn.Module):
 
     def replace(self, **changes: Any) -> Self:
         """The same head, built again with some constructor arguments changed."""
-        names = inspect.signature(type(self)).parameters
-        return type(self)(**{name: getattr(self, name) for name in names} | changes)
+        return type(self)(**arguments(self) | changes)
 
 
 class Wrapper(Head):
@@ -124,6 +143,17 @@ class Wrapper(Head):
 
     def undebiased(self, raw: Raw) -> Tensor:
         return self.inner.undebiased(raw)
+
+    @property
+    def debiased(self) -> bool:
+        return self.inner.debiased
+
+    def kappa(self, raw: Raw) -> Tensor | None:
+        return self.inner.kappa(raw)
+
+    @property
+    def rowwise(self) -> bool:
+        return self.inner.rowwise
 
     def ranking_pairs(self, raw: Raw, y: Tensor) -> RankingPairs:
         return self.inner.ranking_pairs(raw, y)

@@ -114,6 +114,11 @@ class OptDist(Density):
             "divergence": self.divergence * (known.exp() * (known - choice)).sum(-1),
         }
 
+    @property
+    def rowwise(self) -> bool:
+        """False: training draws random numbers for the gate."""
+        return False
+
     def point(self, raw: Raw) -> Tensor:
         return self._average(raw, [self.expert(own) for own in self._split(raw)])
 

@@ -62,6 +62,9 @@ class ProbabilisticGTS(Wrapper, TransformationModel):
     def undebiased(self, raw: Raw) -> Tensor:
         return self.inner.undebiased(raw[:-2])
 
+    def kappa(self, raw: Raw) -> None:
+        """None: the label of the last branch is not a multiple of the target."""
+
     def ranking_pairs(self, raw: Raw, y: Tensor) -> RankingPairs:
         inner = {f"inner.{name}": pair for name, pair in self.inner.ranking_pairs(raw[:-2], y).items()}
         return inner | {"law": (self.point(raw), y)}
@@ -92,7 +95,7 @@ class ProbabilisticGTS(Wrapper, TransformationModel):
         return (*host, (-intercept).to(y.dtype).reshape(1), s.to(y.dtype).reshape(1))
 
     def _law(self, raw: Raw) -> tuple[Tensor, Tensor]:
-        """Z and s·sg[κ(u)], each (B,): h(v) = -z + v·s·κ."""
+        """z and s·sg[κ(u)], each (B,): h(v) = -z + v·s·κ."""
         *host, z, s = raw
         u = self.inner.point(tuple(host)).detach()
         rate = (softplus(widen(s).squeeze(-1)) + _FLOOR) * self.slope.kappa(u, self.inner.transform)

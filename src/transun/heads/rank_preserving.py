@@ -53,6 +53,9 @@ class RankPreserving(Wrapper):
     def undebiased(self, raw: Raw) -> Tensor:
         return self.inner.undebiased(raw[:-1])
 
+    def kappa(self, raw: Raw) -> None:
+        """None: the label of the last branch is not a multiple of the target."""
+
     def ranking_pairs(self, raw: Raw, y: Tensor) -> RankingPairs:
         inner = self.inner.ranking_pairs(raw[:-1], y)
         return {f"inner.{name}": pair for name, pair in inner.items()} | {"order": (self.point(raw), y)}

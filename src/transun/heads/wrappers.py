@@ -44,6 +44,10 @@ class Scaled(Wrapper):
     def undebiased(self, raw: Raw) -> Tensor:
         return self._unit * self.inner.undebiased(raw)
 
+    def kappa(self, raw: Raw) -> Tensor | None:
+        kappa = self.inner.kappa(raw)
+        return None if kappa is None else kappa / self._unit
+
     def ranking_pairs(self, raw: Raw, y: Tensor) -> RankingPairs:
         return self.inner.ranking_pairs(raw, y / self._unit)
 
@@ -81,6 +85,11 @@ class Ranked(Wrapper):
         if not strength >= 0.0:
             raise ValueError(f"Ranked needs strength >= 0, got {strength}")
         self.on, self.strength = tuple(on), strength
+
+    @property
+    def rowwise(self) -> bool:
+        """False: a ranking term compares rows."""
+        return False
 
     def loss(self, raw: Raw, y: Tensor) -> dict[str, Tensor]:
         terms = self.inner.loss(raw, y)

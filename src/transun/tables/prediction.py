@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -12,7 +12,6 @@ from torch import Tensor
 
 from transun.data.columns import Columns, open_columns
 from transun.data.table import read_table
-from transun.heads import Raw
 from transun.support.progress import Progress
 from transun.support.text_form import dumps
 from transun.tables.model import TableModel
@@ -36,11 +35,6 @@ class Scored:
     kept: "pa.Table"
     pred: Tensor
     quantiles: dict[float, Tensor]
-
-
-@runtime_checkable
-class _Quantiles(Protocol):
-    def quantile(self, raw: Raw, level: float) -> Tensor: ...
 
 
 @torch.no_grad()
@@ -76,7 +70,7 @@ def score(
     for level in quantiles:
         if not 0.0 < level < 1.0:
             raise ValueError(f"quantile {level:g} must lie strictly between 0 and 1")
-    if quantiles and not isinstance(head, _Quantiles):
+    if quantiles and head.distribution is None:
         raise ValueError(
             f"{dumps(head)} predicts a mean and has no quantiles: train a head with a law, such as LogNormal(), "
             "QuantileMean() or GaussianMixture()"
@@ -107,8 +101,8 @@ def _scored(trained: TableModel, table: "pa.Table", kept: "pa.Table", quantiles:
     trained.model.eval()
     raw = trained.model.raw(trained.features.encode(table))
     pred = trained.model.head(raw)
-    head: Any = trained.model.head
-    return Scored(kept, pred, {level: head.quantile(raw, level) for level in quantiles})
+    law = trained.model.head.distribution
+    return Scored(kept, pred, {} if law is None else {level: law.quantile(raw, level) for level in quantiles})
 
 
 def _small_csv(source: Any) -> bool:

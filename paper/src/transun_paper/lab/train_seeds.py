@@ -78,13 +78,12 @@ def _train(
     stepper = recipe.optimiser.build(stack.parameters())
     per_epoch = math.ceil(len(train) / recipe.batch_rows(len(train)))
     total, every = recipe.epochs * per_epoch, math.ceil(per_epoch / recipe.checks_per_epoch)
-    cost: _Cost | None = None
+    cost = _Cost(head) if head.rowwise else _CostByLane(head, [lane.seed for lane in lanes])
     for step, epoch, rows in _orders(train, lanes, recipe):
         rate = recipe.optimiser.rate * recipe.decay(step / total)
         for group in stepper.param_groups:
             group["lr"] = rate
         raw, y = stack(_take(train, rows)), train.y[rows]
-        cost = cost or _cost_of(head, [lane.seed for lane in lanes], raw, y)
         terms = cost(raw, y)
         stepper.zero_grad()
         # Lanes do not touch each other, so the gradient of the sum is each lane's own.
@@ -146,18 +145,6 @@ class _CostByLane(_Cost):
                 found.append({name: term.mean() for name, term in self.head.loss(own, y[lane]).items()})
                 self.states[lane] = torch.get_rng_state()
         return {name: torch.stack([terms[name] for terms in found]) for name in found[0]}
-
-
-@torch.no_grad()
-def _cost_of(head: Head, seeds: Sequence[int], raw: Raw, y: Tensor) -> _Cost:
-    """All lanes at once where that is the same: found by trying both on outputs near the first ones."""
-    generator = torch.Generator().manual_seed(0)
-    tried = tuple(output + 0.1 * torch.randn(output.shape, generator=generator) for output in raw)
-    flat, by_lane = _Cost(head), _CostByLane(head, seeds)
-    with torch.random.fork_rng(devices=[]):
-        at_once, one_by_one = flat(tried, y), by_lane(tried, y)
-    same = all(torch.allclose(at_once[name], one_by_one[name], rtol=1e-4, equal_nan=True) for name in at_once)
-    return flat if same else _CostByLane(head, seeds)
 
 
 def _log(lanes: Sequence[_Lane], at: Step, terms: dict[str, Tensor]) -> None:
