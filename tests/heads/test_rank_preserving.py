@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from transun import ALL, GTS, MSE, Branch, LogMSE, Model, Network, RankPreserving
+from transun import GTS, MSE, LogMSE, Model, RankPreserving
 from transun.backbones import EmbeddingMLP
 
 Y = torch.tensor([0.0, 1.0, 2.0, 3.0, 30.0])
@@ -30,18 +30,6 @@ def test_the_ordered_share_starts_with_the_right_total_and_keeps_the_order():
     torch.nn.init.normal_(model.network.outputs[0].weight, generator=torch.Generator().manual_seed(1))
     base = model.head.undebiased(model.raw(ROWS))
     assert model(ROWS).argsort().tolist() == base.argsort().tolist()
-
-
-def test_a_branch_that_shares_all_is_one_layer():
-    network = Network(EmbeddingMLP({"item": 5}, hidden=(8, 4)), (Branch(), Branch(shared=ALL, trains_shared=False)))
-    assert len(network.stacks[1]) == 0
-    network(ROWS)[1].sum().backward()
-    assert all(parameter.grad is None for parameter in network.stacks[0].parameters())
-
-
-def test_a_branch_shares_with_an_earlier_one_only():
-    with pytest.raises(ValueError, match="earlier branch only, not with branch 1"):
-        Network(EmbeddingMLP({"item": 5}), (Branch(), Branch(shared=1, shares_with=1)))
 
 
 @pytest.mark.parametrize("share", [0.0, 1.0])

@@ -10,7 +10,7 @@ from transun.heads.density import LinearAxis, LogAxis
 from transun.heads.deviance import Gamma, Poisson, Tweedie
 from transun.heads.flow import SplineFlow
 from transun.heads.gts import GTS, LogSUN, SqrtSUN, TranSUN
-from transun.heads.head import ALL, Branch, Head, RankingPairs, Raw, Wrapper
+from transun.heads.head import Branch, Head, RankingPairs, Raw, Wrapper
 from transun.heads.mdme import MDME, ExpectedBucket, MostLikelyBucket
 from transun.heads.mixture import GaussianMixture, LogNormalMixture
 from transun.heads.optdist import Gate, HardGate, OptDist, SoftGate
@@ -25,7 +25,6 @@ from transun.heads.wrappers import Ranked, Scaled, ThresholdFusion
 from transun.heads.ziln import ZILN, LogNormal
 
 __all__ = [
-    "ALL",
     "CLTM",
     "CREAD",
     "CTM",

@@ -2,7 +2,7 @@
 
 from transun.heads.blend import Blend
 from transun.heads.gts import GTS
-from transun.heads.head import Head
+from transun.heads.head import Head, Sharing
 from transun.heads.point import PointHead
 from transun.heads.quantiles import QuantileMean
 from transun.heads.rank_preserving import RankPreserving
@@ -15,7 +15,7 @@ from transun.transforms import Affine, Compose, Log1p
 _LEAST = 0.01
 
 
-def PoissonSUN(shared: int = 1) -> Head:  # noqa: N802 - named like the paper's instances
+def PoissonSUN(shared: Sharing = 1) -> Head:  # noqa: N802 - named like the paper's instances
     """Least squares on ln(1 + 100·y/mean), and beside it the factor by which that is off, by Poisson deviance of y.
 
     The log-trained point keeps the order, the factor makes the totals right; see `PoissonOffset`.
@@ -30,7 +30,7 @@ def PoissonSUN(shared: int = 1) -> Head:  # noqa: N802 - named like the paper's 
     return Scaled(_offset(_log(), shared))
 
 
-def AutoSUN(shared: int = 0, order: float = 0.2) -> Head:  # noqa: N802
+def AutoSUN(shared: Sharing = 0, order: float = 0.2) -> Head:  # noqa: N802
     """The mean of three unbiased predictions: from a log target, from quantiles and from a tree of bins.
 
     Each describes y|x in its own way, is trained by its own loss, and has beside it the factor by which its mean is
@@ -58,5 +58,5 @@ def _log() -> Head:
     return PointHead(Compose(Affine(1.0 / _LEAST), Log1p()))
 
 
-def _offset(inner: Head, shared: int = 1) -> Head:
+def _offset(inner: Head, shared: Sharing = 1) -> Head:
     return GTS(inner, PoissonOffset(_LEAST), shared)

@@ -5,7 +5,7 @@ from typing import Self
 
 from torch import Tensor
 
-from transun.heads.head import Branch, Head, RankingPairs, Raw
+from transun.heads.head import Branch, Head, RankingPairs, Raw, Sharing, most_shared
 from transun.transforms import Identity
 
 
@@ -30,7 +30,7 @@ class Blend(Head):
 
     """
 
-    def __init__(self, first: Head, second: Head, share: float = 0.5, shared: int = 1) -> None:
+    def __init__(self, first: Head, second: Head, share: float = 0.5, shared: Sharing = 1) -> None:
         super().__init__()
         if not 0.0 < share < 1.0:
             raise ValueError(f"Blend needs 0 < share < 1, got {share}")
@@ -79,7 +79,7 @@ class Blend(Head):
         return raw[:count], raw[count:]
 
 
-def _joined(branch: Branch, before: int, shared: int) -> Branch:
+def _joined(branch: Branch, before: int, shared: Sharing) -> Branch:
     """A branch of the second head, `before` branches later: it shares with its own head's branch as it did."""
     of = branch.shares_with + before if branch.shared else 0
-    return replace(branch, shared=max(branch.shared, shared), shares_with=of)
+    return replace(branch, shared=most_shared(branch.shared, shared), shares_with=of)

@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from transun.heads.head import Branch, Head, RankingPairs, Raw, Wrapper
+from transun.heads.head import Branch, Head, RankingPairs, Raw, Sharing, Wrapper
 from transun.heads.point import PointHead
 from transun.schemes import ReciprocalTarget, Scheme
 from transun.transforms import Identity, Log1p, Power, Transform
@@ -31,7 +31,7 @@ class GTS(Wrapper):
 
     """
 
-    def __init__(self, inner: Head, scheme: Scheme = ReciprocalTarget(), shared: int = 0) -> None:
+    def __init__(self, inner: Head, scheme: Scheme = ReciprocalTarget(), shared: Sharing = 0) -> None:
         super().__init__(inner)
         self.scheme, self.shared = scheme, shared
         self.branches = (*inner.branches, Branch(shared=shared))
@@ -71,7 +71,7 @@ class GTS(Wrapper):
 
 
 def TranSUN(  # noqa: N802 - a method keeps the name of its paper
-    transform: Transform = Log1p(), scheme: Scheme = ReciprocalTarget(), shared: int = 0
+    transform: Transform = Log1p(), scheme: Scheme = ReciprocalTarget(), shared: Sharing = 0
 ) -> GTS:
     """The paper's method: `GTS` around least squares on T(y), with κ = 1 / (|T⁻¹(f)| + ε).
 
@@ -81,11 +81,11 @@ def TranSUN(  # noqa: N802 - a method keeps the name of its paper
     return GTS(PointHead(transform), scheme, shared)
 
 
-def LogSUN(scheme: Scheme = ReciprocalTarget(), shared: int = 0) -> GTS:  # noqa: N802
+def LogSUN(scheme: Scheme = ReciprocalTarget(), shared: Sharing = 0) -> GTS:  # noqa: N802
     """TranSUN with T(y) = ln(1 + y), the paper's recommended instance."""
     return TranSUN(Log1p(), scheme, shared)
 
 
-def SqrtSUN(scheme: Scheme = ReciprocalTarget(), shared: int = 0) -> GTS:  # noqa: N802
+def SqrtSUN(scheme: Scheme = ReciprocalTarget(), shared: Sharing = 0) -> GTS:  # noqa: N802
     """TranSUN with T(y) = √y, gentler than the logarithm on targets near zero."""
     return TranSUN(Power(0.5), scheme, shared)

@@ -1,7 +1,7 @@
 """The concept of a head: which raw outputs a method needs, what they cost and what they mean."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import torch
 from torch import Tensor, nn
@@ -19,8 +19,8 @@ RankingPairs = dict[str, tuple[Tensor, Tensor]]
 """Named pairs of a score (B,) and the label (B,) that it should be ordered like."""
 
 
-# More stages than a network has: a branch that shares so many is one linear layer on the last activation.
-ALL = 1_000_000
+Sharing = int | Literal["all"]
+"""How many leading stages of a network a branch shares; "all" of them leave the branch only its output layer."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ class Branch:
 
     Args:
         width: raw outputs in this branch.
-        shared: leading stages reused from an earlier branch; `ALL` leaves the branch nothing but its output layer. More
-            sharing costs less and couples the branches: their losses then pull on the same weights.
+        shared: leading stages reused from an earlier branch, a number or "all", which leaves the branch only its output
+            layer. More sharing costs less and couples the branches: their losses then train the same weights.
         shares_with: which branch's stages they are, by its place among the head's branches.
         trains_shared: whether its loss trains the shared stages too. If not it only reads them, and the branch they
             belong to is trained as if this one were not there.
@@ -38,9 +38,22 @@ class Branch:
     """
 
     width: int = 1
-    shared: int = 0
+    shared: Sharing = 0
     shares_with: int = 0
     trains_shared: bool = True
+
+    def __post_init__(self) -> None:
+        if isinstance(self.shared, str) and self.shared != "all":
+            raise ValueError(f'Branch needs shared to be a number of stages or "all", got {self.shared!r}')
+
+
+def most_shared(first: Sharing, second: Sharing) -> Sharing:
+    """The larger of two numbers of shared stages; "all" is the largest.
+
+    >>> most_shared(1, 2), most_shared("all", 2)
+    (2, 'all')
+    """
+    return "all" if first == "all" or second == "all" else max(first, second)
 
 
 class Head(nn.Module):

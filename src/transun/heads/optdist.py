@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from transun.heads.density import Density
-from transun.heads.head import Branch, Raw
+from transun.heads.head import Branch, Raw, Sharing, most_shared
 from transun.heads.ziln import ZILN
 from transun.transforms import Identity
 
@@ -87,7 +87,7 @@ class OptDist(Density):
         temperature: float = 1.0,
         focal: float = 0.1,
         divergence: float = 0.1,
-        shared: int = 0,
+        shared: Sharing = 0,
     ) -> None:
         super().__init__()
         if count < 2:
@@ -98,7 +98,7 @@ class OptDist(Density):
             raise ValueError(f"OptDist needs focal >= 0 and divergence >= 0, got {focal} and {divergence}")
         self.expert, self.count, self.gate = expert, count, gate
         self.temperature, self.focal, self.divergence, self.shared = temperature, focal, divergence, shared
-        experts = [replace(branch, shared=max(branch.shared, shared)) for branch in expert.branches * count]
+        experts = [replace(branch, shared=most_shared(branch.shared, shared)) for branch in expert.branches * count]
         self.branches = (expert.branches[0], *experts[1:], Branch(count, shared))
         # The experts answer in units of the target; what remains is their credible range.
         self.transform = Identity(lower=expert.transform.lower, upper=expert.transform.upper)

@@ -6,7 +6,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from transun.heads.density import inverse_softplus, normal_quantile, widen
-from transun.heads.head import Branch, Head, RankingPairs, Raw, Wrapper
+from transun.heads.head import Branch, Head, RankingPairs, Raw, Sharing, Wrapper
 from transun.heads.transformation import REACH, GridScore, TransformationModel
 from transun.schemes import ReciprocalTarget, Slope
 from transun.transforms import Identity
@@ -38,7 +38,7 @@ class ProbabilisticGTS(Wrapper, TransformationModel):
 
     """
 
-    def __init__(self, inner: Head, slope: Slope = ReciprocalTarget(), points: int = 25, shared: int = 0) -> None:
+    def __init__(self, inner: Head, slope: Slope = ReciprocalTarget(), points: int = 25, shared: Sharing = 0) -> None:
         TransformationModel.__init__(self, GridScore(points))
         self.inner, self.slope, self.points, self.shared = inner, slope, points, shared
         self.branches = (*inner.branches, Branch(shared=shared), Branch(shared=shared))

@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from transun.heads.head import ALL, Branch, Head, RankingPairs, Raw, Wrapper
+from transun.heads.head import Branch, Head, RankingPairs, Raw, Wrapper
 from transun.schemes import PoissonOffset
 from transun.transforms import Identity
 
@@ -34,7 +34,7 @@ class RankPreserving(Wrapper):
             raise ValueError(f"RankPreserving needs 0 < share < 1, got {share}")
         self.share, self.eps = share, eps
         self._scheme = PoissonOffset(eps)
-        self.branches = (*inner.branches, Branch(shared=ALL, trains_shared=False))
+        self.branches = (*inner.branches, Branch(shared="all", trains_shared=False))
         self.transform = Identity(
             lower=max(inner.transform.lower, self._scheme.min_target), upper=inner.transform.upper
         )

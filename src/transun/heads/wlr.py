@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from transun.heads.head import Branch, Head, Raw
+from transun.heads.head import Branch, Head, Raw, Sharing
 from transun.heads.ziln import binary_cross_entropy, check_amounts, logit
 from transun.transforms import Identity
 from transun.transforms.transform import LARGEST
@@ -113,7 +113,7 @@ class PriorWLR(WLR):
 
     """
 
-    def __init__(self, threshold: float | None = None, upper: float = math.inf, shared: int = 0) -> None:
+    def __init__(self, threshold: float | None = None, upper: float = math.inf, shared: Sharing = 0) -> None:
         super().__init__(threshold, upper)
         self.shared = shared
         self.branches = (Branch(), Branch(shared=shared))

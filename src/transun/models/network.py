@@ -3,16 +3,23 @@
 import copy
 import warnings
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import Any, Self, cast
 
 import torch
 from torch import Tensor, nn
 
 from transun.backbones import Backbone, Inputs
-from transun.heads import ALL, Branch, Head, Raw
+from transun.heads import Branch, Head, Raw
 
 __all__ = ["Model", "Network"]
+
+
+@dataclass(frozen=True)
+class Route(Branch):
+    """A branch within one network, whose number of stages is known: `shared` is a number."""
+
+    shared: int = 0
 
 
 class Network(nn.Module):
@@ -120,7 +127,7 @@ class Model(nn.Module):
         self.network.load_state_dict(state, strict=False)
 
 
-def branch_outputs(routes: Iterable[Branch], stacks: Iterable[Any], batch: Any) -> Iterator[Any]:
+def branch_outputs(routes: Iterable[Route], stacks: Iterable[Any], batch: Any) -> Iterator[Any]:
     """What every branch ends in: its own stages, after those that it shares and that have run already."""
     # What every branch has seen: the batch and the activation after each of its stages, shared ones included.
     seen: list[list[Any]] = []
@@ -134,10 +141,10 @@ def branch_outputs(routes: Iterable[Branch], stacks: Iterable[Any], batch: Any) 
         yield value
 
 
-def _route(index: int, branch: Branch, backbone: Backbone) -> Branch:
-    """The branch with `ALL` as a number, after a check that this network can have it."""
+def _route(index: int, branch: Branch, backbone: Backbone) -> Route:
+    """The branch with "all" as a number, after a check that this network can have it."""
     count = len(backbone.stages())
-    shared = count if branch.shared == ALL else branch.shared
+    shared = count if branch.shared == "all" else branch.shared
     if not 0 <= shared <= count:
         raise ValueError(
             f"branch {index} asks to share {shared} stages, but {type(backbone).__name__} has {count}: "
@@ -147,7 +154,7 @@ def _route(index: int, branch: Branch, backbone: Backbone) -> Branch:
         raise ValueError(f"the first branch has nobody to share with; set its shared to 0, not {shared}")
     if shared and not 0 <= branch.shares_with < index:
         raise ValueError(f"branch {index} can share with an earlier branch only, not with branch {branch.shares_with}")
-    return replace(branch, shared=shared)
+    return Route(branch.width, shared, branch.shares_with, branch.trains_shared)
 
 
 def _read_only(value: Inputs) -> Inputs:

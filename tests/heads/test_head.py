@@ -1,0 +1,44 @@
+"""What a branch shares with another, and how a head is built again."""
+
+import pytest
+import torch
+
+from transun.backbones import EmbeddingMLP
+from transun.heads import Blend, Branch, LogNormal, LogSUN, OptDist
+from transun.models.network import Network
+from transun.models.spec import dumps, loads
+
+ROWS = {"item": torch.arange(5)}
+
+
+def test_a_branch_that_shares_all_is_one_layer():
+    network = Network(EmbeddingMLP({"item": 5}, hidden=(8, 4)), (Branch(), Branch(shared="all", trains_shared=False)))
+    assert len(network.stacks[1]) == 0
+    network(ROWS)[1].sum().backward()
+    assert all(parameter.grad is None for parameter in network.stacks[0].parameters())
+
+
+def test_a_branch_shares_with_an_earlier_one_only():
+    with pytest.raises(ValueError, match="earlier branch only, not with branch 1"):
+        Network(EmbeddingMLP({"item": 5}), (Branch(), Branch(shared=1, shares_with=1)))
+
+
+def test_every_head_can_share_all_stages():
+    text = "GTS(PointHead(Log1p()), shared='all')"
+    assert dumps(LogSUN(shared="all")) == dumps(loads(text)) == text
+    for head in (LogSUN(shared="all"), OptDist(LogNormal(), shared="all"), Blend(LogSUN(), LogSUN(), shared="all")):
+        backbone = EmbeddingMLP({"item": 5}, hidden=(8, 4))
+        network = Network(backbone, head.branches)
+        stages = [len(stack) for stack in network.stacks]
+        assert stages[0] == 3
+        assert stages[-1] == 0
+
+
+def test_a_misspelled_sharing_is_refused():
+    with pytest.raises(ValueError, match="a number of stages or \"all\", got 'every'"):
+        LogSUN(shared="every")
+
+
+def test_replace_changes_the_arguments_that_it_names():
+    head = LogSUN(shared=1).replace(shared=2)
+    assert (head.shared, dumps(head.inner)) == (2, "PointHead(Log1p())")
