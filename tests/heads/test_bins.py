@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from population import COLUMNS, population
-from transun.heads import CREAD, EAD, MDME, TPM, EqualFrequency, EqualWidth
-from transun.heads.bins import leaf_means, leaf_of, leaf_sizes, log_shares, odds
+from transun.heads import CREAD, MDME, TPM
+from transun.heads.bins import EAD, equal_frequency, equal_width, leaf_means, leaf_of, leaf_sizes, log_shares, odds
 
 DRAWS = torch.from_numpy(np.random.default_rng(1).gamma(2.0, size=1234))
 
@@ -20,34 +20,34 @@ def gamma(fraction, alpha):
 class TestEdges:
     @pytest.mark.parametrize("count", [1, 2, 7, 16, 5000])  # also more bins than targets
     def test_equal_frequency_is_numpys_quantile(self, count):
-        edges = EqualFrequency().edges(DRAWS, count)
+        edges = equal_frequency(DRAWS, count)
         assert edges.dtype == torch.float64
         np.testing.assert_allclose(edges, np.quantile(DRAWS, np.arange(count + 1) / count), rtol=1e-12)
 
     @pytest.mark.parametrize("count", [1, 4, 7])
     def test_equal_width_is_numpys_linspace(self, count):
-        edges = EqualWidth().edges(DRAWS, count)
+        edges = equal_width(DRAWS, count)
         np.testing.assert_allclose(edges, np.linspace(DRAWS.min().item(), DRAWS.max().item(), count + 1), rtol=1e-12)
 
     @pytest.mark.parametrize("alpha", [-3.0, -0.5, 0.5, 1.0, 4.9])
     def test_ead_bends_the_levels(self, alpha):
         expected = np.quantile(DRAWS, gamma(np.arange(9) / 8, alpha))
-        np.testing.assert_allclose(EAD(alpha).edges(DRAWS, 8), expected, rtol=1e-9)
+        np.testing.assert_allclose(EAD(alpha)(DRAWS, 8), expected, rtol=1e-9)
 
     def test_ead_without_a_bend_is_equal_frequency(self):
         """The ratio that defines γ is 0/0 at α = 0."""
-        np.testing.assert_array_equal(EAD(0.0).edges(DRAWS, 8), EqualFrequency().edges(DRAWS, 8))
+        np.testing.assert_array_equal(EAD(0.0)(DRAWS, 8), equal_frequency(DRAWS, 8))
 
     @pytest.mark.parametrize("alpha", [9.9e-5, -9.9e-5])
     def test_the_series_of_ead_meets_the_ratio(self, alpha):
         y = torch.linspace(0.0, 1.0, 101, dtype=torch.float64)  # quantiles are the levels themselves
         exact = np.expm1(-alpha * np.arange(5) / 4) / np.expm1(-alpha)
-        np.testing.assert_allclose(EAD(alpha).edges(y, 4), exact, atol=1e-9)
-        assert (EAD(alpha).edges(y, 4)[1:-1] - y[[25, 50, 75]]).abs().min() > 1e-6  # and it does bend
+        np.testing.assert_allclose(EAD(alpha)(y, 4), exact, atol=1e-9)
+        assert (EAD(alpha)(y, 4)[1:-1] - y[[25, 50, 75]]).abs().min() > 1e-6  # and it does bend
 
     @pytest.mark.parametrize("alpha", [-1e4, 1e4])
     def test_ead_survives_any_bend(self, alpha):
-        edges = EAD(alpha).edges(DRAWS, 8)
+        edges = EAD(alpha)(DRAWS, 8)
         assert edges.isfinite().all()
         assert (edges.diff() >= 0).all()
         assert edges[[0, -1]].tolist() == [DRAWS.min().item(), DRAWS.max().item()]
@@ -65,7 +65,7 @@ class TestEdges:
             expected = grid[np.argmin([cost(alpha, beta) for alpha in grid])]
             assert EAD(beta=beta).choose(DRAWS, 8) == pytest.approx(expected)
             assert EAD(beta=beta).choose(1e6 * DRAWS, 8) == pytest.approx(expected)  # the unit does not matter
-            assert torch.equal(EAD(beta=beta).edges(DRAWS, 8), EAD(expected).edges(DRAWS, 8))
+            assert torch.equal(EAD(beta=beta)(DRAWS, 8), EAD(expected)(DRAWS, 8))
 
     def test_ead_chooses_as_published_code_does(self):
         """methods.md §6: with β = 50 and four bins α = 0.2 on RS-G and none elsewhere."""
@@ -77,12 +77,12 @@ class TestEdges:
         y = torch.arange(2**24 + 2, dtype=torch.int32).float()
         with pytest.raises(RuntimeError, match="too large"):
             y.quantile(0.5)
-        assert EqualFrequency().edges(y, 2)[1].item() == pytest.approx((2**24 + 1) / 2)
+        assert equal_frequency(y, 2)[1].item() == pytest.approx((2**24 + 1) / 2)
 
-    @pytest.mark.parametrize("binning", [EqualFrequency(), EqualWidth(), EAD(), EAD(-2.0)])
+    @pytest.mark.parametrize("binning", [equal_frequency, equal_width, EAD(), EAD(-2.0)])
     def test_one_target_and_constant_ones(self, binning):
         for y in (torch.tensor([3.0]), torch.full((9,), 3.0)):
-            assert binning.edges(y, 4).tolist() == [3.0] * 5
+            assert binning(y, 4).tolist() == [3.0] * 5
 
     @pytest.mark.parametrize("arguments", [{"alpha": math.nan}, {"alpha": math.inf}, {"beta": -1.0}])
     def test_mistakes_are_named(self, arguments):
@@ -101,7 +101,7 @@ class TestLeaves:
 
     def test_zeros_of_zero_inflated_targets_go_to_the_first_leaf(self):
         y = population("RS-ZIG")
-        sizes = leaf_sizes(y, EqualFrequency().edges(y, 4))
+        sizes = leaf_sizes(y, equal_frequency(y, 4))
         assert (sizes / len(y)).tolist() == [0.8, 0.0, 0.0, 0.2]
 
     @pytest.mark.parametrize("values", [(0.1, 0.3, 0.7), (1 / 3, 2 / 3, 16777217.0)])
@@ -115,11 +115,11 @@ class TestLeaves:
 
     def test_a_column_of_a_table(self):
         """torch.searchsorted warns of strided targets, and warnings are errors here."""
-        edges = EqualWidth().edges(DRAWS, 4)
+        edges = equal_width(DRAWS, 4)
         assert torch.equal(leaf_of(torch.stack((DRAWS, DRAWS), 1)[:, 0], edges), leaf_of(DRAWS, edges))
 
     def test_means(self):
-        edges = EqualWidth().edges(DRAWS, 5)
+        edges = equal_width(DRAWS, 5)
         leaf = np.searchsorted(edges[1:-1].numpy(), DRAWS.numpy(), side="left")
         expected = [DRAWS.numpy()[leaf == k].mean() for k in range(5)]
         np.testing.assert_allclose(leaf_means(DRAWS, edges), expected, rtol=1e-12)

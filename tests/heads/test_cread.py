@@ -6,7 +6,9 @@ import torch
 
 from population import COLUMNS, MEANS, optimum, population, stationary, whole_range
 from registry import name
-from transun.heads import CREAD, EAD, GTS, EqualFrequency, EqualWidth, LeftSum, RightSum, Trapezoid
+from transun.heads import CREAD, GTS
+from transun.heads.bins import EAD, equal_frequency, equal_width
+from transun.heads.cread import RightSum, left_sum, trapezoid
 from transun.losses import squared
 from variants import VariantLaws
 
@@ -19,8 +21,8 @@ ROWS = {
 VARIANTS = [
     CREAD(),
     CREAD(2),
-    CREAD(8, EqualWidth(), LeftSum()),
-    CREAD(8, EqualFrequency(), RightSum()),
+    CREAD(8, equal_width, left_sum),
+    CREAD(8, equal_frequency, RightSum()),
     CREAD(8, error=1.0, order=2e-5),
 ]
 
@@ -44,7 +46,7 @@ def test_searched_alpha():
 def test_restorations_enclose_the_mean(column):
     """Right counts each bin at its lower end, left at its upper one."""
     y = whole_range(column)
-    right, left = (stationary(CREAD(32, restoration=each), y) for each in (RightSum(), LeftSum()))
+    right, left = (stationary(CREAD(32, restoration=each), y) for each in (RightSum(), left_sum))
     assert right < y.mean() < left
     middle = stationary(CREAD(32), y)
     # They differ from the trapezoid by half a bin each, once the right one begins at the smallest target.
@@ -124,7 +126,7 @@ class TestLoss:
     def test_predictions_stay_in_the_training_range(self):
         extremes = (torch.tensor([[-1e4] * 3, [1e4] * 3]),)
         assert self.head()(extremes).tolist() == [0.5, 3.5]  # the midpoints of the end bins
-        assert self.head(restoration=LeftSum())(extremes).tolist() == [1.0, 4.0]
+        assert self.head(restoration=left_sum)(extremes).tolist() == [1.0, 4.0]
         assert self.head(restoration=RightSum())(extremes).tolist() == [0.0, 3.0]
 
 
@@ -133,7 +135,7 @@ def test_the_origin_of_negative_targets():
     shifted = CREAD(4, EAD(0.0), RightSum(-100.0)).prepare(y)
     raw = (torch.zeros(1, 3),)
     assert shifted(raw).item() == pytest.approx(-100.0 + 0.5 * 37.5)
-    assert CREAD(4, EAD(0.0), Trapezoid()).prepare(y)(raw).item() == pytest.approx(-75.0)
+    assert CREAD(4, EAD(0.0), trapezoid).prepare(y)(raw).item() == pytest.approx(-75.0)
 
 
 @pytest.mark.parametrize(
@@ -150,7 +152,7 @@ class TestVariants(VariantLaws):
     pass
 
 
-@pytest.mark.parametrize("restoration", [Trapezoid(), LeftSum(), RightSum(origin=3.0)])
+@pytest.mark.parametrize("restoration", [trapezoid, left_sum, RightSum(origin=3.0)])
 def test_constant_targets(restoration):
     y = torch.full((9,), 3.0, dtype=torch.float64)
     prepared = CREAD(restoration=restoration).prepare(y)

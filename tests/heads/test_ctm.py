@@ -6,8 +6,9 @@ from scipy.interpolate import BPoly
 
 from population import COLUMNS, MEANS, population, sre
 from registry import raw_for
-from transun.heads import CLTM, CTM, GridScore, Likelihood, LinearAxis, LogAxis
-from transun.heads.transformation import log_ndtr
+from transun.heads import CLTM, CTM
+from transun.heads.density import LinearAxis, LogAxis
+from transun.heads.transformation import GridScore, Likelihood, log_ndtr
 
 CUBIC = CTM(3, Likelihood(), lower=0.5, upper=20.0)
 RAW = tuple(r.double() for r in raw_for(CUBIC, 20, seed=5))

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from transun.backbones import EmbeddingMLP
-from transun.heads import Blend, Branch, LogNormal, LogSUN, OptDist
+from transun.heads import STRATEGIES, Blend, Branch, LogNormal, LogSUN, OptDist
 from transun.models.network import Network
 from transun.models.spec import dumps, loads
 
@@ -37,6 +37,12 @@ def test_every_head_can_share_all_stages():
 def test_a_misspelled_sharing_is_refused():
     with pytest.raises(ValueError, match="a number of stages or \"all\", got 'every'"):
         LogSUN(shared="every")
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda strategy: strategy.__name__)
+def test_the_text_of_a_head_can_name_every_strategy(strategy):
+    text = f"{strategy.__name__}()" if isinstance(strategy, type) else strategy.__name__
+    assert dumps(loads(text)) == text
 
 
 def test_replace_changes_the_arguments_that_it_names():

@@ -6,15 +6,17 @@ import torch
 
 from population import COLUMNS, MEANS, optimum, population, stationary, whole_range
 from registry import name
-from transun.heads import GTS, MDME, EqualWidth, ExpectedBucket, MostLikelyBucket
+from transun.heads import GTS, MDME
+from transun.heads.bins import equal_width
+from transun.heads.mdme import expected_bucket, most_likely_bucket
 from variants import VariantLaws
 
 # SRE of argmax over 2x2 equal-width buckets; where buckets tie, rounding decides between the values listed.
 PUBLISHED = [(-0.1352,), (-0.5973,), (-0.2417,), (0.2902,), (0.1034,), (0.25, 0.75), (0.1545,), (0.8812,)]
 TIED = ("SM-U", "SM-TN", "SM-BU")
-ARGMAX = MDME(2, 2, EqualWidth(), MostLikelyBucket())
+ARGMAX = MDME(2, 2, equal_width, most_likely_bucket)
 FULL = MDME(3, 4, ordinal=1.0, distillation=0.5)
-VARIANTS = [MDME(), MDME(1, 1), MDME(1, 5), MDME(5, 1, ordinal=1.0), ARGMAX, MDME(choice=MostLikelyBucket()), FULL]
+VARIANTS = [MDME(), MDME(1, 1), MDME(1, 5), MDME(5, 1, ordinal=1.0), ARGMAX, MDME(choice=most_likely_bucket), FULL]
 
 
 @pytest.mark.parametrize("column", COLUMNS)
@@ -32,7 +34,7 @@ def test_constant_input_limit_with_the_papers_maxima(column, largest, expected):
 
 
 @pytest.mark.parametrize("column", COLUMNS)
-@pytest.mark.parametrize("head", [MDME(), MDME(2, 2, EqualWidth()), MDME(ordinal=1.0)], ids=name)
+@pytest.mark.parametrize("head", [MDME(), MDME(2, 2, equal_width), MDME(ordinal=1.0)], ids=name)
 def test_expectation_is_unbiased(head, column):
     y = whole_range(column)
     assert stationary(head, y, level=1e-6) == pytest.approx(y.mean().item(), rel=1e-5)
@@ -143,12 +145,12 @@ class TestChoice:
         """Group 0 is likelier (0.6), though the likeliest single bucket is in group 1 (0.4 > 0.36)."""
         group, bucket = torch.tensor([[0.6, 0.4]]).log(), torch.tensor([[[0.6, 0.4], [0.0, 1.0]]]).log()
         value = torch.tensor([[[1.0, 2.0], [3.0, 4.0]]])
-        assert MostLikelyBucket()(group, bucket, value).item() == 1.0
-        assert ExpectedBucket()(group, bucket, value).item() == pytest.approx(0.36 * 1 + 0.24 * 2 + 0.4 * 4)
+        assert most_likely_bucket(group, bucket, value).item() == 1.0
+        assert expected_bucket(group, bucket, value).item() == pytest.approx(0.36 * 1 + 0.24 * 2 + 0.4 * 4)
 
     def test_a_bucket_without_width_predicts_its_edge(self):
         y = population("RS-ZIG")
-        head = MDME(4, 4, choice=MostLikelyBucket()).prepare(y)
+        head = MDME(4, 4, choice=most_likely_bucket).prepare(y)
         raw = tuple(value.unsqueeze(0) for value in head.initial_outputs(y))
         assert head(raw).item() == 0.0
 

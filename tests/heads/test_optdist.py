@@ -7,7 +7,8 @@ from scipy import special, stats
 
 from population import COLUMNS, MEANS, minimise, population
 from transun.backbones import Constant, EmbeddingMLP
-from transun.heads import GTS, ZILN, HardGate, LogNormal, OptDist, SoftGate
+from transun.heads import GTS, ZILN, LogNormal, OptDist
+from transun.heads.optdist import hard_gate, soft_gate
 from transun.models.network import Model, Network
 from transun.models.spec import dumps, loads
 
@@ -61,7 +62,7 @@ def test_constant_input_limit(column):
 def test_constant_input_limit_under_noise_and_with_a_soft_gate():
     """Noise weighs the rows of an expert unevenly, but not by their targets."""
     y = population("SM-BU", 1000)
-    head = OptDist(gate=SoftGate()).prepare(y).train()
+    head = OptDist(gate=soft_gate).prepare(y).train()
     assert head(settle(head, y)).item() / MEANS["SM-BU"] - 1.0 == pytest.approx(EXPECTED["SM-BU"], abs=0.05)
 
 
@@ -127,7 +128,7 @@ class TestLoss:
 
     def test_raw_parameters_are_not_averaged(self):
         """A mean of parameters is no mixture: two experts at the ends would look like one in the middle."""
-        head = OptDist(LogNormal(), count=2, gate=SoftGate()).eval()
+        head = OptDist(LogNormal(), count=2, gate=soft_gate).eval()
         raw = (torch.tensor([[0.0, 0.0]]), torch.tensor([[4.0, 0.0]]), torch.zeros(1, 2))
         means = [math.exp(mu + math.log(2.0) ** 2 / 2) - 1.0 for mu in (0.0, 4.0)]
         assert head(raw).item() == pytest.approx(sum(means) / 2, rel=1e-6)
@@ -153,7 +154,7 @@ class TestNoise:
         head = OptDist().eval()
         assert torch.equal(self.loss(head, 0), self.loss(head, 1))
 
-    @pytest.mark.parametrize("gate", [HardGate(), SoftGate()])
+    @pytest.mark.parametrize("gate", [hard_gate, soft_gate])
     def test_never_reaches_a_prediction(self, gate):
         head = OptDist(gate=gate)
         first = head.train()(self.RAW)
@@ -207,7 +208,7 @@ class TestLaw:
         assert OptDist()(raw).item() == pytest.approx(ZILN()((self.RAW[1],)).item())
 
     def test_of_the_mixture_and_its_quantiles(self):
-        head = OptDist(gate=SoftGate(), expert=ZILN(upper=1e4))
+        head = OptDist(gate=soft_gate, expert=ZILN(upper=1e4))
         raw = (*self.RAW, torch.tensor([[0.0, 2.0, 1.0]], dtype=torch.float64))
         q = special.softmax([0.0, 2.0, 1.0])
         v = torch.tensor([4.0], dtype=torch.float64)
@@ -257,8 +258,8 @@ class TestArguments:
         assert tables == [4, 1]
 
     def test_comes_back_from_text(self):
-        head = OptDist(LogNormal(shift=0.0), 4, SoftGate(), temperature=0.5, shared=1)
-        text = "OptDist(LogNormal(0.0), 4, SoftGate(), 0.5, shared=1)"
+        head = OptDist(LogNormal(shift=0.0), 4, soft_gate, temperature=0.5, shared=1)
+        text = "OptDist(LogNormal(0.0), 4, soft_gate, 0.5, shared=1)"
         assert dumps(head) == dumps(loads(text)) == text
         assert [branch.width for branch in head.branches] == [2, 2, 2, 2, 4]
         assert [branch.shared for branch in head.branches] == [0, 1, 1, 1, 1]

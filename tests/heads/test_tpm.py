@@ -7,7 +7,8 @@ from scipy import stats
 
 from population import COLUMNS, MEANS, optimum, population, stationary, whole_range
 from registry import name
-from transun.heads import GTS, TPM, EqualWidth, Means, Midpoints
+from transun.heads import GTS, TPM
+from transun.heads.bins import equal_width, leaf_means, leaf_midpoints
 from variants import VariantLaws
 
 # Leaves: population SRE with midpoints.
@@ -16,7 +17,7 @@ ROWS = {
     32: [0.0755, 0.0502, 0.3824, -0.0029, -0.0087, 0.0, 0.0, 0.0],
     256: [0.0072, -0.0021, 0.0366, -0.0002, 0.0004, 0.0, 0.0, 0.0],
 }
-VARIANTS = [TPM(), TPM(2), TPM(8, Means()), TPM(8, binning=EqualWidth()), TPM(8, mse=0.2, spread=1.0)]
+VARIANTS = [TPM(), TPM(2), TPM(8, leaf_means), TPM(8, binning=equal_width), TPM(8, mse=0.2, spread=1.0)]
 
 
 @pytest.mark.parametrize("column", COLUMNS)
@@ -40,10 +41,10 @@ def test_four_leaves_of_a_gamma_law_in_closed_form():
 @pytest.mark.parametrize("leaves", [4, 32])
 def test_leaf_means_are_unbiased(leaves, column):
     y = whole_range(column)
-    assert stationary(TPM(leaves, Means()), y) == pytest.approx(y.mean().item(), rel=1e-6)
+    assert stationary(TPM(leaves, leaf_means), y) == pytest.approx(y.mean().item(), rel=1e-6)
 
 
-@pytest.mark.parametrize("leaf", [Midpoints(), Means()])
+@pytest.mark.parametrize("leaf", [leaf_midpoints, leaf_means])
 @pytest.mark.parametrize("column", ["RS-G", "RS-ZIG", "SM-BU"])
 def test_descent_arrives_where_the_head_starts(column, leaf):
     y = whole_range(column, 1000)
@@ -135,7 +136,7 @@ class TestFullLoss:
 
     def test_variance_is_that_of_the_leaves(self):
         """Public code subtracted ŷ² from (Σ p·v)², always zero."""
-        head = TPM(16, Means()).prepare(population("RS-G", 1000))
+        head = TPM(16, leaf_means).prepare(population("RS-G", 1000))
         raw = (torch.randn(5, 15, generator=torch.Generator().manual_seed(0), dtype=torch.float64),)
         shares, values = head.shares(raw).numpy(), head.values.double().numpy()
         mean = shares @ values

@@ -4,7 +4,7 @@ import pytest
 
 from population import COLUMNS, population
 from transun.heads import CREAD, MDME, MSE, TPM
-from transun.heads.bins import EAD, EqualWidth
+from transun.heads.bins import EAD, equal_width
 from transun.transforms import Arctan, Log1p, Power
 from transun_paper.datasets.distributions import DISTRIBUTIONS
 from transun_paper.lab import limits
@@ -28,7 +28,7 @@ ROWS = {
     "tpm4": (limits.midpoints, TPM(4), [0.7415, 0.1773, 2.875, -0.0436, -0.0307, 0.0, 0.0, 0.0]),
     "tpm32": (limits.midpoints, TPM(32), [0.0755, 0.0502, 0.3824, -0.0029, -0.0087, 0.0, 0.0, 0.0]),
     "cread": (limits.midpoints, CREAD(4, EAD(0.5)), [0.5941, 0.0453, 2.875, -0.0567, -0.0555, 0.0, -0.0326, 0.1089]),
-    "mdme": (limits.likeliest_bucket, MDME(2, 2, EqualWidth()), MDME_2X2),
+    "mdme": (limits.likeliest_bucket, MDME(2, 2, equal_width), MDME_2X2),
 }  # fmt: skip
 
 

@@ -1,12 +1,13 @@
 """The recommended default for amounts: three descriptions of y|x, each made unbiased, in one network."""
 
+from transun.heads.bins import leaf_means
 from transun.heads.blend import Blend
 from transun.heads.gts import GTS
 from transun.heads.head import Head, Sharing
 from transun.heads.point import PointHead
 from transun.heads.quantiles import QuantileMean
 from transun.heads.rank_preserving import RankPreserving
-from transun.heads.tpm import TPM, Means
+from transun.heads.tpm import TPM
 from transun.heads.wrappers import Scaled
 from transun.schemes import PoissonOffset
 from transun.transforms import Affine, Compose, Log1p
@@ -50,7 +51,7 @@ def AutoSUN(shared: Sharing = 0, order: float = 0.2) -> Head:  # noqa: N802
     """
     rest = 1.0 - order  # a third of it for each
     first = RankPreserving(_offset(_log()), share=order / (order + rest / 3.0))
-    others = Blend(_offset(QuantileMean()), _offset(TPM(leaf=Means())), shared=shared)
+    others = Blend(_offset(QuantileMean()), _offset(TPM(leaf=leaf_means)), shared=shared)
     return Scaled(Blend(first, others, share=2.0 * rest / 3.0, shared=shared))
 
 

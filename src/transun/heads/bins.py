@@ -1,5 +1,6 @@
 """Bins of the target: where their edges lie, which bin a target falls in, and laws that are uniform within bins."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
 
@@ -17,44 +18,36 @@ _GRID = tuple(0.001 + 0.1 * step for step in range(50))
 _EMPTY = 20.0
 
 
-class Binning:
-    """How the range of the training targets is cut into bins: `edges` is all that a subclass writes."""
+Binning = Callable[[Tensor, int], Tensor]
+"""(training targets (n,), count) -> edges (count + 1,) of that many bins, in float64.
 
-    def edges(self, y: Tensor, count: int) -> Tensor:
-        """Edges (count + 1,) in float64, ascending, from the smallest to the largest of y (n,); some may coincide."""
-        raise NotImplementedError
+The edges ascend from the smallest target to the largest; some may coincide."""
 
 
-@dataclass(frozen=True)
-class EqualFrequency(Binning):
+def equal_frequency(y: Tensor, count: int) -> Tensor:
     """Edges at the quantiles 0, 1/count, ..., 1 of y: every bin holds as many training rows as the next.
 
     Fine where targets are dense and coarse in the tail, where one bin reaches to the largest target. A value that
     many rows share, such as zero, takes several edges; the bins between them stay empty.
 
-    >>> EqualFrequency().edges(torch.tensor([0.0, 1.0, 2.0, 3.0, 100.0]), 2).tolist()
+    >>> equal_frequency(torch.tensor([0.0, 1.0, 2.0, 3.0, 100.0]), 2).tolist()
     [0.0, 2.0, 100.0]
     """
-
-    def edges(self, y: Tensor, count: int) -> Tensor:
-        return _quantiles(y, _fractions(count))
+    return _quantiles(y, _fractions(count))
 
 
-@dataclass(frozen=True)
-class EqualWidth(Binning):
+def equal_width(y: Tensor, count: int) -> Tensor:
     """Edges evenly spaced between the smallest and the largest of y: skewed targets crowd into the first bins.
 
-    >>> EqualWidth().edges(torch.tensor([0.0, 1.0, 2.0, 3.0, 100.0]), 2).tolist()
+    >>> equal_width(torch.tensor([0.0, 1.0, 2.0, 3.0, 100.0]), 2).tolist()
     [0.0, 50.0, 100.0]
     """
-
-    def edges(self, y: Tensor, count: int) -> Tensor:
-        low, high = y.double().min(), y.double().max()
-        return torch.lerp(low, high, _fractions(count).to(low.device))
+    low, high = y.double().min(), y.double().max()
+    return torch.lerp(low, high, _fractions(count).to(low.device))
 
 
 @dataclass(frozen=True)
-class EAD(Binning):
+class EAD:
     """Error-adaptive discretisation: edges at the quantiles γ(m/M) = (1 - e^(-αm/M)) / (1 - e^(-α)).
 
     Between equal frequency (α = 0), where bins are easy to learn and the tail is coarse, and finer tails (α > 0), whose
@@ -65,7 +58,7 @@ class EAD(Binning):
         alpha: the bend; negative refines the low end. None searches the grid on the training targets.
         beta: weight of the restoration error in J. A large one bends further into the tail.
 
-    >>> EAD(alpha=1.0).edges(torch.arange(101.0), 2).round().tolist()  # γ(1/2) = 1 / (1 + e^(-1/2)) = 0.622
+    >>> EAD(alpha=1.0)(torch.arange(101.0), 2).round().tolist()  # γ(1/2) = 1 / (1 + e^(-1/2)) = 0.622
     [0.0, 62.0, 100.0]
 
     """
@@ -79,7 +72,8 @@ class EAD(Binning):
         if not 0.0 <= self.beta < float("inf"):
             raise ValueError(f"EAD needs a finite beta >= 0, got {self.beta}")
 
-    def edges(self, y: Tensor, count: int) -> Tensor:
+    def __call__(self, y: Tensor, count: int) -> Tensor:
+        """The edges, (count + 1,)."""
         alpha = self.choose(y, count) if self.alpha is None else self.alpha
         return _quantiles(y, _bend(_fractions(count), alpha))
 
@@ -131,7 +125,7 @@ class Binned(Density):
 
     def prepare(self, y: Tensor) -> Self:
         head = super().prepare(y).to(self.edges.device)
-        head.edges.copy_(self.binning.edges(y, len(self.edges) - 1))
+        head.edges.copy_(self.binning(y, len(self.edges) - 1))
         return head
 
 
@@ -167,6 +161,15 @@ def leaf_means(y: Tensor, edges: Tensor) -> Tensor:
     total = torch.bincount(leaf, weights=y.to(leaf.device).double(), minlength=len(edges) - 1)
     size = leaf_sizes(y, edges)
     return torch.where(size > 0.0, total / size.clamp(min=1.0), midpoints(edges))
+
+
+def leaf_midpoints(y: Tensor, edges: Tensor) -> Tensor:
+    """The middle of each bin, (count,), in float64, whatever the targets are: see `midpoints`.
+
+    >>> leaf_midpoints(torch.tensor([0.0, 0.1, 4.0]), torch.tensor([0.0, 4.0])).tolist()
+    [2.0]
+    """
+    return midpoints(edges)
 
 
 def midpoints(edges: Tensor) -> Tensor:

@@ -13,21 +13,27 @@ from transun.heads.head import Branch, Raw
 from transun.losses import Huber, PointLoss
 
 Restoration = Callable[[Tensor, Tensor], Tensor]
-"""(φ (B, M + 1) from φ_0 = 1 to φ_M = 0, thresholds t (M + 1,)) -> the expectation (B,) they stand for."""
+"""(φ (B, M + 1) from φ_0 = 1 to φ_M = 0, thresholds t (M + 1,)) -> the expectation (B,)."""
 
 
-@dataclass(frozen=True)
-class Trapezoid:
+def trapezoid(survival: Tensor, thresholds: Tensor) -> Tensor:
     """t_0 + Σ ½(φ_{m-1} + φ_m)·(t_m - t_{m-1}): each bin at its midpoint, what the paper's numbers come from.
 
     >>> survival, thresholds = torch.tensor([[1.0, 0.5, 0.0]]), torch.tensor([1.0, 3.0, 9.0])
-    >>> Trapezoid()(survival, thresholds).tolist()  # half at 2, half at 6
+    >>> trapezoid(survival, thresholds).tolist()  # half at 2, half at 6
     [4.0]
     """
+    return thresholds[0] + (0.5 * (survival[:, :-1] + survival[:, 1:]) * thresholds.diff()).sum(-1)
 
-    def __call__(self, survival: Tensor, thresholds: Tensor) -> Tensor:
-        """The expectation, (B,)."""
-        return thresholds[0] + (0.5 * (survival[:, :-1] + survival[:, 1:]) * thresholds.diff()).sum(-1)
+
+def left_sum(survival: Tensor, thresholds: Tensor) -> Tensor:
+    """t_0 + Σ φ_{m-1}·(t_m - t_{m-1}): each bin counts at its upper end, always too high.
+
+    >>> survival, thresholds = torch.tensor([[1.0, 0.5, 0.0]]), torch.tensor([1.0, 3.0, 9.0])
+    >>> left_sum(survival, thresholds).tolist()  # half at 3, half at 9
+    [6.0]
+    """
+    return thresholds[0] + (survival[:, :-1] * thresholds.diff()).sum(-1)
 
 
 @dataclass(frozen=True)
@@ -51,20 +57,6 @@ class RightSum:
         return self.origin + (survival[:, 1:] * begun.diff()).sum(-1)
 
 
-@dataclass(frozen=True)
-class LeftSum:
-    """t_0 + Σ φ_{m-1}·(t_m - t_{m-1}): each bin counts at its upper end, always too high.
-
-    >>> survival, thresholds = torch.tensor([[1.0, 0.5, 0.0]]), torch.tensor([1.0, 3.0, 9.0])
-    >>> LeftSum()(survival, thresholds).tolist()  # half at 3, half at 9
-    [6.0]
-    """
-
-    def __call__(self, survival: Tensor, thresholds: Tensor) -> Tensor:
-        """The expectation, (B,)."""
-        return thresholds[0] + (survival[:, :-1] * thresholds.diff()).sum(-1)
-
-
 class CREAD(Binned):
     """Predicts a sum over φ_m = P(y > t_m), minimises the mean binary cross-entropy of y > t_m over the thresholds.
 
@@ -75,7 +67,7 @@ class CREAD(Binned):
     Args:
         bins: M. More of them shrink the bias; each threshold is one more output.
         binning: where the thresholds lie; `EAD(0.5)` refines the tail.
-        restoration: how the answers become an expectation: `Trapezoid()`, the published `RightSum()`, or `LeftSum()`.
+        restoration: how the answers become an expectation: `trapezoid`, the published `RightSum()`, or `left_sum`.
         error: weight of the criterion between prediction and target. Public code has 1, on targets scaled to [0, 1].
         criterion: in units of the target; inside `Scaled` in units of the scale.
         order: weight of Σ relu(φ_{m+1} - φ_m), which keeps φ falling. Public code has 2e-5.
@@ -93,7 +85,7 @@ class CREAD(Binned):
         self,
         bins: int = 16,
         binning: Binning = EAD(),
-        restoration: Restoration = Trapezoid(),
+        restoration: Restoration = trapezoid,
         error: float = 0.0,
         criterion: PointLoss = Huber(),
         order: float = 0.0,

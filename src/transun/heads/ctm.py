@@ -47,6 +47,7 @@ class CTM(TransformationModel):
         lower: smallest target; None learns it.
         upper: largest target; None learns it.
 
+    >>> from transun.heads.density import LinearAxis
     >>> head = CTM(order=1, axis=LinearAxis(), lower=0.0, upper=2.0)
     >>> raw = (torch.tensor([[-1.0, 1.8546]]),)  # ϑ = -1 and -1 + softplus(1.8546) = 1: h(v) = v - 1
     >>> round(head.cdf(raw, torch.tensor([1.0])).item(), 3), round(head(raw).item(), 3)  # symmetric about 1
@@ -161,6 +162,7 @@ class CLTM(TransformationModel):
         scale: its standard deviation; None learns it.
         upper: largest credible prediction; infinite learns ten times the largest training target.
 
+    >>> from transun.heads.density import LinearAxis
     >>> head = CLTM(LinearAxis(), center=10.0, scale=2.0)
     >>> raw = (torch.tensor([[-1.0, 0.5254]]),)  # α = -1, β = 0.01 + softplus(0.5254) = 1
     >>> round(head(raw).item(), 3), round(head.quantile(raw, 0.5).item(), 3)  # 10 + 2·1

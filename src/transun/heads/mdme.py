@@ -1,7 +1,6 @@
 """MDME: the group of the target, its bucket within the group, its place within the bucket."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -10,7 +9,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy,
 from transun.heads.bins import (
     Binned,
     Binning,
-    EqualFrequency,
+    equal_frequency,
     leaf_means,
     leaf_of,
     leaf_sizes,
@@ -24,37 +23,29 @@ Choice = Callable[[Tensor, Tensor, Tensor], Tensor]
 """(log P(group) (B, S), log P(bucket | group) (B, S, K), values (B, S, K)) -> the prediction (B,)."""
 
 
-@dataclass(frozen=True)
-class MostLikelyBucket:
+def most_likely_bucket(group: Tensor, bucket: Tensor, value: Tensor) -> Tensor:
     """The value of the likeliest bucket of the likeliest group, as published: jumps where the winner changes.
 
     Learns the mean within one bucket, so totals can be far off: on skewed targets it forgets the tail. Buckets of equal
     frequency all but tie where features say little, and there rounding picks the winner.
 
     >>> group, bucket = torch.tensor([[0.6, 0.4]]).log(), torch.tensor([[[0.3, 0.7], [1.0, 0.0]]]).log()
-    >>> MostLikelyBucket()(group, bucket, torch.tensor([[[1.0, 2.0], [3.0, 4.0]]])).tolist()
+    >>> most_likely_bucket(group, bucket, torch.tensor([[[1.0, 2.0], [3.0, 4.0]]])).tolist()
     [2.0]
     """
-
-    def __call__(self, group: Tensor, bucket: Tensor, value: Tensor) -> Tensor:
-        """The prediction, (B,)."""
-        winner = group.argmax(-1)
-        place = _of_group(bucket, winner).argmax(-1, keepdim=True)
-        return _of_group(value, winner).gather(-1, place).squeeze(-1)
+    winner = group.argmax(-1)
+    best = _of_group(bucket, winner).argmax(-1, keepdim=True)
+    return _of_group(value, winner).gather(-1, best).squeeze(-1)
 
 
-@dataclass(frozen=True)
-class ExpectedBucket:
+def expected_bucket(group: Tensor, bucket: Tensor, value: Tensor) -> Tensor:
     """Σ P(group)·P(bucket | group)·value: all buckets count, and the mean is kept.
 
     >>> group, bucket = torch.tensor([[0.5, 0.5]]).log(), torch.tensor([[[0.5, 0.5], [1.0, 0.0]]]).log()
-    >>> ExpectedBucket()(group, bucket, torch.tensor([[[1.0, 2.0], [3.0, 4.0]]])).tolist()
+    >>> expected_bucket(group, bucket, torch.tensor([[[1.0, 2.0], [3.0, 4.0]]])).tolist()
     [2.25]
     """
-
-    def __call__(self, group: Tensor, bucket: Tensor, value: Tensor) -> Tensor:
-        """The prediction, (B,)."""
-        return ((group.unsqueeze(-1) + bucket).exp() * value).sum((-2, -1))
+    return ((group.unsqueeze(-1) + bucket).exp() * value).sum((-2, -1))
 
 
 class MDME(Binned):
@@ -67,8 +58,8 @@ class MDME(Binned):
     Args:
         groups: S sub-distributions; each owns neighbouring buckets.
         buckets: K buckets a group.
-        binning: where the S·K buckets end: `EqualFrequency()` on real data, `EqualWidth()` in the synthetic table.
-        choice: `ExpectedBucket()` keeps the mean; `MostLikelyBucket()` is the published inference, to compare with the
+        binning: where the S·K buckets end: `equal_frequency` on real data, `equal_width` in the synthetic table.
+        choice: `expected_bucket` keeps the mean; `most_likely_bucket` is the published inference, to compare with the
             paper.
         ordinal: weight of binary terms 1[group > m] and 1[bucket > m] on outputs of their own, which know that the
             classes are ordered. 0 leaves those outputs out.
@@ -80,7 +71,7 @@ class MDME(Binned):
     >>> raw = (torch.tensor([[0.0, 0.0, 1.0, 0.0, 0.0]]),)  # one group, two buckets, the middle of each: 1 and 4
     >>> round(head(raw).item(), 4)  # (1 + 4e) / (1 + e)
     3.1932
-    >>> head.replace(choice=MostLikelyBucket()).prepare(torch.tensor([0.0, 2.0, 6.0]))(raw).item()
+    >>> head.replace(choice=most_likely_bucket).prepare(torch.tensor([0.0, 2.0, 6.0]))(raw).item()
     4.0
     >>> terms = head.loss(raw, torch.tensor([3.0]))  # ln(1 + 1/e), and (1/2 - 1/4)²
     >>> round(terms["bucket"].item(), 4), round(terms["within"].item(), 4)
@@ -92,8 +83,8 @@ class MDME(Binned):
         self,
         groups: int = 4,
         buckets: int = 4,
-        binning: Binning = EqualFrequency(),
-        choice: Choice = ExpectedBucket(),
+        binning: Binning = equal_frequency,
+        choice: Choice = expected_bucket,
         ordinal: float = 0.0,
         distillation: float = 0.0,
         temperature: float = 0.1,

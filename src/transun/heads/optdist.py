@@ -1,6 +1,7 @@
 """OptDist: several densities, and a gate that learns from their likelihoods which one suits a row."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Self
 
 import torch
@@ -17,37 +18,26 @@ _APART = 1e-3
 _LEAST_NOISE = 1e-20
 
 
-@dataclass(frozen=True)
-class Gate:
-    """How the logits of a gate become weights of its experts when predicting."""
-
-    def weights(self, logits: Tensor) -> Tensor:
-        """Weights (B, K) that add up to 1, from logits (B, K)."""
-        raise NotImplementedError
+Gate = Callable[[Tensor], Tensor]
+"""Logits (B, K) -> weights (B, K) of the experts when predicting; they add up to 1."""
 
 
-@dataclass(frozen=True)
-class HardGate(Gate):
+def hard_gate(logits: Tensor) -> Tensor:
     """All weight on the likeliest expert, the first of equals: as in OptDist's paper.
 
-    >>> HardGate().weights(torch.tensor([[0.0, 2.0, 1.0]])).tolist()
+    >>> hard_gate(torch.tensor([[0.0, 2.0, 1.0]])).tolist()
     [[0.0, 1.0, 0.0]]
     """
-
-    def weights(self, logits: Tensor) -> Tensor:
-        return torch.zeros_like(logits).scatter(-1, logits.argmax(-1, keepdim=True), 1.0)
+    return torch.zeros_like(logits).scatter(-1, logits.argmax(-1, keepdim=True), 1.0)
 
 
-@dataclass(frozen=True)
-class SoftGate(Gate):
+def soft_gate(logits: Tensor) -> Tensor:
     """The softmax of the logits: predictions without jumps, and a law that is a mixture.
 
-    >>> SoftGate().weights(torch.tensor([[0.0, 0.0]])).tolist()
+    >>> soft_gate(torch.tensor([[0.0, 0.0]])).tolist()
     [[0.5, 0.5]]
     """
-
-    def weights(self, logits: Tensor) -> Tensor:
-        return logits.softmax(-1)
+    return logits.softmax(-1)
 
 
 class OptDist(Density):
@@ -63,7 +53,7 @@ class OptDist(Density):
     Args:
         expert: the density of each expert, whose loss terms add up to -ln of a likelihood.
         count: number of experts K.
-        gate: which expert predicts: `HardGate()`, or `SoftGate()` for their average.
+        gate: which expert predicts: `hard_gate`, or `soft_gate` for their average.
         temperature: of π; high spreads the training over all experts, low follows the noisy gate.
         focal: weight of -(1 - q_h)²·ln q_h, the cost of not choosing the best expert.
         divergence: weight of KL(ω‖q).
@@ -83,7 +73,7 @@ class OptDist(Density):
         self,
         expert: Density = ZILN(),
         count: int = 3,
-        gate: Gate = HardGate(),
+        gate: Gate = hard_gate,
         temperature: float = 1.0,
         focal: float = 0.1,
         divergence: float = 0.1,
@@ -152,7 +142,7 @@ class OptDist(Density):
 
     def _average(self, raw: Raw, values: list[Tensor]) -> Tensor:
         """Values of the experts, K of (B,), weighted by the gate: (B,)."""
-        return (self.gate.weights(raw[-1]) * torch.stack(values, -1)).sum(-1)
+        return (self.gate(raw[-1]) * torch.stack(values, -1)).sum(-1)
 
 
 def _total(terms: dict[str, Tensor]) -> Tensor:

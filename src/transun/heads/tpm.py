@@ -1,7 +1,6 @@
 """TPM: a tree of binary classifiers over quantile bins of the target."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Self
 
 import torch
@@ -11,8 +10,8 @@ from torch.nn.functional import logsigmoid
 from transun.heads.bins import (
     Binned,
     Binning,
-    EqualFrequency,
-    leaf_means,
+    equal_frequency,
+    leaf_midpoints,
     leaf_of,
     leaf_sizes,
     midpoints,
@@ -23,37 +22,7 @@ from transun.heads.head import Branch, Raw
 from transun.losses import squared
 
 LeafValue = Callable[[Tensor, Tensor], Tensor]
-"""(training targets (n,), edges (leaves + 1,)) -> what each leaf stands for (leaves,)."""
-
-
-@dataclass(frozen=True)
-class Midpoints:
-    """v_k = (e_k + e_{k+1}) / 2, as in the paper and all public code: biased where targets lean to one side of a leaf.
-
-    The top leaf reaches to the largest training target, so on a heavy tail one row decides its value.
-
-    >>> Midpoints()(torch.tensor([0.0, 0.1, 4.0]), torch.tensor([0.0, 4.0])).tolist()
-    [2.0]
-    """
-
-    def __call__(self, y: Tensor, edges: Tensor) -> Tensor:
-        """What each leaf stands for, (leaves,)."""
-        return midpoints(edges)
-
-
-@dataclass(frozen=True)
-class Means:
-    """v_k = the mean of the training targets in leaf k: the tree then predicts the sample mean at its optimum.
-
-    Unbiased overall; rows whose features place them at one end of a leaf still get the leaf's average.
-
-    >>> Means()(torch.tensor([0.0, 2.0, 4.0]), torch.tensor([0.0, 4.0])).tolist()
-    [2.0]
-    """
-
-    def __call__(self, y: Tensor, edges: Tensor) -> Tensor:
-        """What each leaf stands for, (leaves,)."""
-        return leaf_means(y, edges)
+"""(training targets (n,), edges (leaves + 1,)) -> the value of each leaf (leaves,)."""
 
 
 class TPM(Binned):
@@ -65,7 +34,10 @@ class TPM(Binned):
 
     Args:
         leaves: bins, a power of two. More of them shrink the bias of the midpoints; deep nodes see few rows.
-        leaf: what a leaf stands for: `Midpoints()` is the paper's, `Means()` removes the bias.
+        leaf: the value v_k of a leaf. `leaf_midpoints`, as in the paper and all public code, is biased where targets
+            lean to one side of a leaf; the top leaf reaches to the largest training target, so on a heavy tail one row
+            decides its value. `leaf_means`, the mean of the training targets in the leaf, makes the tree predict the
+            sample mean at its optimum; rows whose features place them at one end of a leaf still get its average.
         binning: where the leaves end.
         mse: weight of (ŷ - y)², in units of the target squared: use it inside `Scaled`. The authors' 0.2 is beside a
             tree loss divided by leaves - 1.
@@ -85,8 +57,8 @@ class TPM(Binned):
     def __init__(
         self,
         leaves: int = 16,
-        leaf: LeafValue = Midpoints(),
-        binning: Binning = EqualFrequency(),
+        leaf: LeafValue = leaf_midpoints,
+        binning: Binning = equal_frequency,
         mse: float = 0.0,
         spread: float = 0.0,
     ) -> None:

@@ -36,4 +36,5 @@ def vocabulary() -> dict[str, Any]:
     True
     """
     rooms = (backbones, corrections, heads, losses, schemes, transforms)
-    return {name: getattr(room, name) for room in rooms for name in room.__all__} | {"inf": math.inf}
+    exported = {name: getattr(room, name) for room in rooms for name in room.__all__}
+    return exported | {strategy.__name__: strategy for strategy in heads.STRATEGIES} | {"inf": math.inf}

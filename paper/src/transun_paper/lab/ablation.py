@@ -2,14 +2,15 @@
 
 from dataclasses import replace
 
-from transun.heads import GTS, TPM, AutoSUN, Blend, Head, Means, PointHead, QuantileMean, RankPreserving, Scaled
+from transun.heads import GTS, TPM, AutoSUN, Blend, Head, PointHead, QuantileMean, RankPreserving, Scaled
+from transun.heads.bins import leaf_means
 from transun.schemes import PoissonOffset, ReciprocalTarget, Scheme
 from transun.transforms import Affine, Compose, Log1p
 from transun_paper.lab.boards import FULL, QUICK, Board
 from transun_paper.lab.methods import Method
 
 _LOG = PointHead(Compose(Affine(100.0), Log1p()))
-_QUANTILES, _BINS = QuantileMean(), TPM(leaf=Means())
+_QUANTILES, _BINS = QuantileMean(), TPM(leaf=leaf_means)
 _OFFSET = PoissonOffset(0.01)
 
 

@@ -22,7 +22,6 @@ from transun.heads import (
     LogMSE,
     LogNormalMixture,
     LogSUN,
-    Means,
     OptDist,
     PointHead,
     Poisson,
@@ -37,6 +36,7 @@ from transun.heads import (
     TranSUN,
     Tweedie,
 )
+from transun.heads.bins import leaf_means
 from transun.schemes import PowerVariance
 from transun.transforms import Arctan, Power
 from transun_paper.lab.encoded_dataset import Frozen
@@ -92,7 +92,7 @@ METHODS: tuple[Method, ...] = (
     Method("ZILN", ZILN()),
     Method("MDME", MDME()),
     Method("TPM", TPM()),
-    Method("TPM, means of bins", TPM(leaf=Means())),
+    Method("TPM, means of bins", TPM(leaf=leaf_means)),
     Method("CREAD", CREAD()),
     Method("OptDist", OptDist(shared=_SHARED)),
     Method("QuantileMean", QuantileMean()),

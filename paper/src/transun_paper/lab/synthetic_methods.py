@@ -18,8 +18,8 @@ from transun.heads import (
     PointHead,
     TranSUN,
 )
-from transun.heads.bins import EAD, EqualWidth
-from transun.heads.mdme import MostLikelyBucket
+from transun.heads.bins import EAD, equal_width
+from transun.heads.mdme import most_likely_bucket
 from transun.losses import PointLoss, absolute, absolute_percentage, squared, squared_percentage
 from transun.schemes import Magnitude, ReciprocalPoint, ReciprocalTarget, Slope
 from transun.transforms import Affine, Log1p, Power
@@ -65,7 +65,7 @@ def advanced() -> list[Method]:
         Method("MAE", "-", MAE(), limits.median),
         Method("WLR", "-", None, limits.odds, with_zeros=WLR(threshold=0.0)),
         Method("ZILN", "-", LogNormal(), limits.lognormal, with_zeros=ZILN()),
-        Method("MDME", "-", MDME(2, 2, EqualWidth(), MostLikelyBucket()), limits.likeliest_bucket),
+        Method("MDME", "-", MDME(2, 2, equal_width, most_likely_bucket), limits.likeliest_bucket),
         Method("TPM", "-", TPM(4), limits.midpoints),
         Method("CREAD", "-", CREAD(4), limits.midpoints),
         Method("CREAD", "α = 0.5", CREAD(4, EAD(0.5)), limits.midpoints),
