@@ -12,7 +12,8 @@ ROOT = Path(transun.__file__).parent
 LAYERS = [
     {"support"},
     {"transforms", "losses"},
-    {"schemes", "corrections"},
+    {"schemes"},
+    {"corrections"},
     {"heads", "backbones", "metrics", "data"},
     {"models"},
     {"training"},

@@ -14,14 +14,16 @@ from transun.corrections import (
     Correction,
     NormalTheory,
     SecondOrder,
+    SlopeByLevel,
     Smearing,
     SmoothIsotonic,
     TotalRatio,
     TotalShift,
 )
-from transun.corrections.grouping import equal_frequency
+from transun.corrections.correction import equal_frequency_groups
 from transun.corrections.isotonic import pool_adjacent_violators
 from transun.models.spec import dumps, loads
+from transun.schemes import PowerVariance
 from transun.transforms import Affine, Arctan, Asinh, Identity, Log1p, Power, Tanh
 
 # Found by walking the exports, so that a new correction is under these laws at once.
@@ -356,11 +358,11 @@ class TestIsotonic:
 
     def test_ties_stay_in_one_bin(self):
         values = torch.tensor([1.0, 1.0, 1.0, 1.0, 1.0, 2.0, 3.0, 4.0])
-        group = equal_frequency(values, torch.ones(8), 4)
+        group = equal_frequency_groups(values, torch.ones(8), 4)
         assert group.tolist() == [0, 0, 0, 0, 0, 1, 2, 2]
 
     def test_bins_have_equal_frequency(self):
-        group = equal_frequency(normal(1000), torch.ones(1000), 8)
+        group = equal_frequency_groups(normal(1000), torch.ones(1000), 8)
         assert group.bincount().tolist() == [125] * 8
 
 
@@ -389,3 +391,14 @@ def test_order_is_kept(correction, transform):
 def test_bad_arguments(build, message):
     with pytest.raises(ValueError, match=message):
         build()
+
+
+def test_slope_by_level_with_one_bin_is_weighted_least_squares():
+    """z = mean y·κ minimises Σκ²(ŷ - y)² over ŷ = z/κ: numpy's fit of y on 1/κ with weights κ²."""
+    rng = np.random.default_rng(1)
+    pred, y = rng.uniform(1.0, 3.0, 200), rng.gamma(2.0, 1.0, 200)
+    base = pred + 0.5
+    correction = SlopeByLevel(PowerVariance(2.0, eps=0.5), bins=1)
+    fitted = correction.fit(torch.from_numpy(pred), torch.from_numpy(y), Identity())
+    (z,), *_ = np.linalg.lstsq((base / base)[:, None], y / base, rcond=None)
+    np.testing.assert_allclose(fitted(torch.from_numpy(pred)).numpy(), z * base, rtol=1e-5)

@@ -2,16 +2,14 @@
 
 import numpy as np
 import pytest
-import torch
 
 from transun.diagnosis import diagnose
 from transun.diagnosis.advice import choose, variance_power
 from transun.diagnosis.candidates import log_like
-from transun.diagnosis.cures import FOLDS, SlopeByLevel, cross_fitted, treatments, try_cures
+from transun.diagnosis.cures import FOLDS, cross_fitted, treatments, try_cures
 from transun.diagnosis.result import Estimate
 from transun.models.spec import dumps, loads
 from transun.schemes import PowerVariance
-from transun.transforms import Identity
 
 
 def biased(rows=20_000, sigma=0.8, seed=0):
@@ -41,17 +39,6 @@ def test_a_row_does_not_see_itself():
         own = fold == fold[7]
         np.testing.assert_array_equal(after[own], before[own])
         assert not np.array_equal(after[~own], before[~own])
-
-
-def test_slope_by_level_with_one_bin_is_weighted_least_squares():
-    """z = mean y·κ minimises Σκ²(ŷ - y)² over ŷ = z/κ: numpy's fit of y on 1/κ with weights κ²."""
-    rng = np.random.default_rng(1)
-    pred, y = rng.uniform(1.0, 3.0, 200), rng.gamma(2.0, 1.0, 200)
-    base = pred + 0.5
-    correction = SlopeByLevel(PowerVariance(2.0, eps=0.5), bins=1)
-    fitted = correction.fit(torch.from_numpy(pred), torch.from_numpy(y), Identity())
-    (z,), *_ = np.linalg.lstsq((base / base)[:, None], y / base, rcond=None)
-    np.testing.assert_allclose(fitted(torch.from_numpy(pred)).numpy(), z * base, rtol=1e-5)
 
 
 @pytest.mark.parametrize("power", [0.0, 1.0, 2.0])

@@ -3,6 +3,7 @@
 from transun.corrections.correction import Correction
 from transun.corrections.isotonic import SmoothIsotonic
 from transun.corrections.normal import NormalTheory, SecondOrder
+from transun.corrections.slope_by_level import SlopeByLevel
 from transun.corrections.smearing import BinnedSmearing, Smearing
 from transun.corrections.totals import TotalRatio, TotalShift
 
@@ -11,6 +12,7 @@ __all__ = [
     "Correction",
     "NormalTheory",
     "SecondOrder",
+    "SlopeByLevel",
     "Smearing",
     "SmoothIsotonic",
     "TotalRatio",

@@ -6,12 +6,12 @@ can be right on average over all rows that share a u, and no finer.
 """
 
 import copy
-import inspect
 from typing import Self
 
 import torch
 from torch import Tensor, nn
 
+from transun.support.text_form import arguments
 from transun.transforms import Identity, Transform
 
 
@@ -57,8 +57,7 @@ class Correction(nn.Module):
 
     def unfitted(self) -> Self:
         """The same correction on the same T before it learned anything."""
-        names = inspect.signature(type(self)).parameters
-        return type(self)(**{name: getattr(self, name) for name in names}).on(self.transform)
+        return type(self)(**arguments(self)).on(self.transform)
 
     def forward(self, u: Tensor) -> Tensor:
         """Predictions (B,) for the points u (B,), inside the transform's credible targets."""
@@ -70,6 +69,40 @@ class Correction(nn.Module):
 
     def _correct(self, u: Tensor) -> Tensor:
         raise NotImplementedError
+
+
+def group_totals(values: Tensor, group: Tensor, groups: int) -> Tensor:
+    """Sums (groups,) of the values (n,) by group index.
+
+    >>> group_totals(torch.tensor([1.0, 2.0, 4.0]), torch.tensor([0, 2, 0]), 3).tolist()
+    [5.0, 0.0, 2.0]
+    """
+    return values.new_zeros(groups).index_add(0, group, values)
+
+
+def equal_frequency_groups(values: Tensor, weight: Tensor, bins: int) -> Tensor:
+    """Indices (n,) of at most `bins` consecutive groups, ascending with the values and of about equal weight.
+
+    Equal values stay together: a model that predicts one number for many rows cannot tell them apart. A value that is
+    heavier than a bin fills its neighbours too, so that fewer bins remain.
+
+    >>> equal_frequency_groups(torch.tensor([3.0, 1.0, 2.0, 4.0]), torch.ones(4), 2).tolist()
+    [1, 0, 0, 1]
+    >>> equal_frequency_groups(torch.tensor([5.0, 5.0, 5.0]), torch.ones(3), 2).tolist()
+    [0, 0, 0]
+
+    """
+    distinct, row = torch.unique(values, return_inverse=True)
+    mass = group_totals(weight, row, len(distinct))
+    level = (mass.cumsum(0) - 0.5 * mass) / mass.sum()
+    slot = (level * bins).long().clamp(max=bins - 1)
+    group: Tensor = torch.unique(slot, return_inverse=True)[1]  # without the slots that stay empty
+    return group[row]
+
+
+def padded(values: Tensor, size: int) -> Tensor:
+    """The values (k,) followed by copies of the last one, (size,): the shape that a buffer keeps."""
+    return torch.cat((values, values[-1:].expand(size - len(values))))
 
 
 def _check(u: Tensor, y: Tensor, transform: Transform, weight: Tensor | None) -> None:

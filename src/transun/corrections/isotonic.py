@@ -3,8 +3,7 @@
 import torch
 from torch import Tensor
 
-from transun.corrections.correction import Correction
-from transun.corrections.grouping import equal_frequency, padded, total
+from transun.corrections.correction import Correction, equal_frequency_groups, group_totals, padded
 
 
 class SmoothIsotonic(Correction):
@@ -40,7 +39,7 @@ class SmoothIsotonic(Correction):
 
     def _learn(self, u: Tensor, y: Tensor, weight: Tensor) -> dict[str, Tensor]:
         x = self.transform.inverse(u)
-        x, y, weight = _centroids(x, y, weight, equal_frequency(x, weight, self.bins))
+        x, y, weight = _centroids(x, y, weight, equal_frequency_groups(x, weight, self.bins))
         x, y, weight = _centroids(x, y, weight, pool_adjacent_violators(y, weight))
         return {"before": padded(x, self.bins), "after": padded(y, self.bins)}
 
@@ -77,5 +76,5 @@ def pool_adjacent_violators(values: Tensor, weight: Tensor) -> Tensor:
 
 def _centroids(x: Tensor, y: Tensor, weight: Tensor, group: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     groups = int(group.max()) + 1
-    mass = total(weight, group, groups)
-    return total(weight * x, group, groups) / mass, total(weight * y, group, groups) / mass, mass
+    mass = group_totals(weight, group, groups)
+    return group_totals(weight * x, group, groups) / mass, group_totals(weight * y, group, groups) / mass, mass

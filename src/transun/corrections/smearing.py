@@ -3,8 +3,7 @@
 import torch
 from torch import Tensor
 
-from transun.corrections.correction import Correction
-from transun.corrections.grouping import equal_frequency, total
+from transun.corrections.correction import Correction, equal_frequency_groups, group_totals
 
 
 class Smearing(Correction):
@@ -76,7 +75,7 @@ class BinnedSmearing(Correction):
 
     def _learn(self, u: Tensor, y: Tensor, weight: Tensor) -> dict[str, Tensor]:
         state = {name: buffer.double() for name, buffer in self.unfitted().named_buffers()}
-        group = equal_frequency(u, weight, self.bins)
+        group = equal_frequency_groups(u, weight, self.bins)
         for bin_ in range(int(group.max()) + 1):
             own = group == bin_
             state["residuals"][bin_], state["shares"][bin_] = _condensed(
@@ -100,9 +99,9 @@ def _condensed(residual: Tensor, weight: Tensor, points: int) -> tuple[Tensor, T
         odds = (weight.cumsum(0) - 0.5 * weight).logit()
         way = 0.5 * (_progress(odds) + _progress(residual))
         group = (way * points).long().clamp(max=points - 1)
-    shares = total(weight, group, points)
+    shares = group_totals(weight, group, points)
     # An empty place has residual 0 instead of 0/0.
-    return total(weight * residual, group, points) / shares.clamp(min=torch.finfo(shares.dtype).tiny), shares
+    return group_totals(weight * residual, group, points) / shares.clamp(min=torch.finfo(shares.dtype).tiny), shares
 
 
 def _progress(ascending: Tensor) -> Tensor:

@@ -6,21 +6,19 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor
 
-from transun.corrections import BinnedSmearing, Correction, Smearing, SmoothIsotonic
-from transun.corrections.grouping import equal_frequency, padded, total
+from transun.corrections import BinnedSmearing, Correction, SlopeByLevel, Smearing, SmoothIsotonic
 from transun.diagnosis.candidates import Named
 from transun.diagnosis.interval import ratio_interval
 from transun.diagnosis.moments import Floats, RatioMoments
 from transun.diagnosis.result import Cure, Estimate
 from transun.metrics import NRMSE
 from transun.metrics.metric import Interval
-from transun.schemes import PowerVariance, Slope
+from transun.schemes import PowerVariance
 from transun.support.progress import Progress
 from transun.transforms import Identity
 
-__all__ = ["FEWEST", "FOLDS", "SlopeByLevel", "Treatment", "cross_fitted", "inverted", "treatments", "try_cures"]
+__all__ = ["FEWEST", "FOLDS", "Treatment", "cross_fitted", "inverted", "treatments", "try_cures"]
 
 FOLDS = 5
 # Below this a bin of a correction has too few rows to have a mean.
@@ -28,50 +26,6 @@ FEWEST = 200
 _PER_BIN = 200
 # Smearing evaluates T⁻¹ at some hundred residuals a row: this many rows at a time need 8 MB.
 _ROWS = 4096
-
-
-class SlopeByLevel(Correction):
-    """ŷ = z(u) / κ(u), z the mean of y·κ(u) among rows of similar u: GTS that sees x only through the prediction.
-
-    What GTS learns by a branch of the network, in bins of equal frequency joined by straight lines. It tells how far
-    the prediction alone can repair the total, before a model is trained again.
-
-    Args:
-        scheme: the slope κ.
-        bins: of u; more follow finer changes of the bias and are noisier.
-
-    >>> u, y = torch.tensor([1.0, 1.0, 3.0, 3.0]), torch.tensor([1.0, 3.0, 2.0, 8.0])
-    >>> SlopeByLevel(PowerVariance(0.0), bins=2).fit(u, y, Identity())(torch.tensor([1.0, 2.0, 3.0])).tolist()
-    [2.0, 3.5, 5.0]
-
-    """
-
-    at: Tensor
-    z: Tensor
-
-    def __init__(self, scheme: Slope = PowerVariance(1.0), bins: int = 50) -> None:
-        super().__init__()
-        if bins < 1:
-            raise ValueError(f"SlopeByLevel needs bins >= 1, got {bins}")
-        self.scheme, self.bins = scheme, bins
-        self.register_buffer("at", torch.zeros(bins))
-        self.register_buffer("z", torch.zeros(bins))
-
-    def _learn(self, u: Tensor, y: Tensor, weight: Tensor) -> dict[str, Tensor]:
-        group = equal_frequency(u, weight, self.bins)
-        groups = int(group.max()) + 1
-        mass = total(weight, group, groups)
-        z = total(weight * self.scheme.encode(y, u, self.transform), group, groups) / mass
-        at = total(weight * u, group, groups) / mass
-        return {"at": padded(at, self.bins), "z": padded(z, self.bins)}
-
-    def _correct(self, u: Tensor) -> Tensor:
-        at, z = self.at.to(u.dtype), self.z.to(u.dtype)
-        right = torch.searchsorted(at, u.contiguous()).clamp(1, max(self.bins - 1, 1)).clamp(max=self.bins - 1)
-        left = (right - 1).clamp(min=0)
-        width = at[right] - at[left]
-        way = ((u - at[left]) / torch.where(width > 0.0, width, 1.0)).clamp(0.0, 1.0)
-        return self.scheme.decode(z[left] + way * (z[right] - z[left]), u, self.transform)
 
 
 @dataclass(frozen=True)
