@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 # ln of a factor stays within this of zero: 1e-13 to 1e13.
-_REACH = 30.0
+_MAX_LOG_FACTOR = 30.0
 
 
 @dataclass(frozen=True)
@@ -218,23 +218,23 @@ class PoissonOffset(Scheme):
 
     def encode(self, y: Tensor, u: Tensor, transform: Transform) -> Tensor:
         """The z of the factor y / (|T⁻¹(u)| + eps); a target of zero has the smallest factor there is."""
-        s = (y / transform.magnitude_plus(u, self.eps)).log() / _REACH
-        return _REACH * s.clamp(-1.0 + 1e-6, 1.0 - 1e-6).atanh()
+        s = (y / transform.magnitude_plus(u, self.eps)).log() / _MAX_LOG_FACTOR
+        return _MAX_LOG_FACTOR * s.clamp(-1.0 + 1e-6, 1.0 - 1e-6).atanh()
 
     def decode(self, z: Tensor, u: Tensor, transform: Transform) -> Tensor:
         """(|T⁻¹(u)| + eps)·eˢ."""
-        return transform.magnitude_plus(u, self.eps) * _bent(z).exp()
+        return transform.magnitude_plus(u, self.eps) * _bounded_log(z).exp()
 
     def cost(self, z: Tensor, y: Tensor, u: Tensor, transform: Transform) -> Tensor:
         """ŷ - y·ln ŷ: half the deviance, less what no prediction changes."""
-        offset, s = transform.magnitude_plus(u, self.eps), _bent(z)
+        offset, s = transform.magnitude_plus(u, self.eps), _bounded_log(z)
         return offset * s.exp() - y * (offset.log() + s)
 
     def initial_z(self, y: Tensor, u: Tensor, transform: Transform) -> Tensor:
         """The z whose factor makes the total right."""
         factor = y.double().mean() / transform.magnitude_plus(u, self.eps).double().mean()
-        s = factor.log() / _REACH
-        return (_REACH * s.clamp(-1.0 + 1e-6, 1.0 - 1e-6).atanh()).to(y.dtype)
+        s = factor.log() / _MAX_LOG_FACTOR
+        return (_MAX_LOG_FACTOR * s.clamp(-1.0 + 1e-6, 1.0 - 1e-6).atanh()).to(y.dtype)
 
 
 @dataclass(frozen=True)
@@ -290,9 +290,9 @@ class InverseRatio(Scheme):
         return transform.magnitude_plus(u, self.eps) / z.clamp(min=1e-6) - self.eps
 
 
-def _bent(z: Tensor) -> Tensor:
+def _bounded_log(z: Tensor) -> Tensor:
     """A logarithm that stays within ±30, the same in cost and prediction."""
-    return _REACH * (z / _REACH).tanh()
+    return _MAX_LOG_FACTOR * (z / _MAX_LOG_FACTOR).tanh()
 
 
 def _within(u: Tensor, transform: Transform) -> Tensor:

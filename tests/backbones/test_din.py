@@ -80,7 +80,7 @@ def reference(backbone, model, columns):
             entries.append(k)
             scores.append(x[0])
         pooled = torch.zeros_like(q)
-        if backbone.normalize and scores:
+        if backbone.normalise and scores:
             exps = [torch.exp(score / math.sqrt(len(q))) for score in scores]
             scores = [value / sum(exps) for value in exps]
         for score, k in zip(scores, entries, strict=True):
@@ -98,10 +98,10 @@ def build(**changes):
     return DIN(IDS, **defaults | changes)
 
 
-@pytest.mark.parametrize("normalize", [True, False])
+@pytest.mark.parametrize("normalise", [True, False])
 @pytest.mark.parametrize("activation", ACTIVATIONS, ids=dumps)
-def test_equals_a_loop_over_rows_and_entries(activation, normalize):
-    backbone = build(activation=activation, unit_activation=activation, normalize=normalize)
+def test_equals_a_loop_over_rows_and_entries(activation, normalise):
+    backbone = build(activation=activation, unit_activation=activation, normalise=normalise)
     for seed in range(3):
         model, columns = shaken(backbone, seed), batch(seed)
         expected = reference(backbone, model, columns)
@@ -116,37 +116,37 @@ def test_a_unit_without_hidden_layers_and_widths_by_cardinality():
     torch.testing.assert_close(model(batch()), reference(backbone, model, batch()), rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("normalize", [True, False])
+@pytest.mark.parametrize("normalise", [True, False])
 class TestPadding:
-    def test_never_changes_a_prediction(self, normalize):
-        model, short = shaken(build(normalize=normalize)), batch()
+    def test_never_changes_a_prediction(self, normalise):
+        model, short = shaken(build(normalise=normalise)), batch()
         order = torch.randperm(LENGTH + 4, generator=torch.Generator().manual_seed(1))
         long = short | {name: nn.functional.pad(short[name], (0, 4), value=-1)[:, order] for name in HISTORY}
         torch.testing.assert_close(model(long), model(short))
 
-    def test_never_changes_what_training_learns(self, normalize):
+    def test_never_changes_what_training_learns(self, normalise):
         """Neither gradients nor the running statistics of Dice see it."""
         short = batch()
         long = short | {name: nn.functional.pad(short[name], (3, 4), value=-1) for name in HISTORY}
-        twins = [shaken(build(normalize=normalize, unit_activation=Dice(1.0))).train() for _ in range(2)]
+        twins = [shaken(build(normalise=normalise, unit_activation=Dice(1.0))).train() for _ in range(2)]
         for model, columns in zip(twins, (short, long), strict=True):
             model.loss(columns, torch.ones(ROWS))["point"].mean().backward()
         for ours, theirs in zip(twins[0].parameters(), twins[1].parameters(), strict=True):
             torch.testing.assert_close(ours.grad, theirs.grad, rtol=1e-4, atol=1e-4)
         torch.testing.assert_close(dict(twins[0].named_buffers()), dict(twins[1].named_buffers()))
 
-    def test_an_empty_history_is_a_zero_vector_with_finite_gradients(self, normalize):
+    def test_an_empty_history_is_a_zero_vector_with_finite_gradients(self, normalise):
         for length in (0, 3):
             columns = batch() | {name: torch.full((ROWS, length), -1) for name in HISTORY}
-            model = shaken(build(normalize=normalize)).train()
+            model = shaken(build(normalise=normalise)).train()
             pooled = model.network.stacks[0][0](columns)[:, -6:]
             assert torch.equal(pooled, torch.zeros(ROWS, 6))
             model.loss(columns, torch.ones(ROWS))["point"].mean().backward()
             assert all(p.grad is None or p.grad.isfinite().all() for p in model.parameters())
             assert all(value.isfinite().all() for value in model.network.state_dict().values())
 
-    def test_gradients_are_finite_beside_an_empty_history(self, normalize):
-        model = shaken(build(normalize=normalize)).train()
+    def test_gradients_are_finite_beside_an_empty_history(self, normalise):
+        model = shaken(build(normalise=normalise)).train()
         model.loss(batch(), torch.ones(ROWS))["point"].mean().backward()
         assert all(p.grad.isfinite().all() and (p.grad != 0).any() for p in model.parameters() if p.numel() > 1)
 
@@ -171,11 +171,11 @@ def test_exports_for_any_number_of_rows_and_entries():
 def test_softmax_weights_an_average():
     """Equal entries: the normalised pool is the entry itself however many there are, the plain sum is not."""
     columns = batch() | {"clicks": torch.full((ROWS, 3), 2), "kinds": torch.full((ROWS, 3), 1)}
-    for normalize in (True, False):
-        embed = shaken(build(normalize=normalize)).network.stacks[0][0]
+    for normalise in (True, False):
+        embed = shaken(build(normalise=normalise)).network.stacks[0][0]
         entry = torch.cat([embed.tables["item"].weight[2], embed.tables["category"].weight[1]])
         same = torch.allclose(embed(columns)[:, -6:], entry.expand(ROWS, 6), atol=1e-6)
-        assert same == normalize
+        assert same == normalise
 
 
 def test_the_history_shares_its_targets_table():
@@ -205,7 +205,7 @@ def test_a_row_is_predicted_as_in_company():
     "backbone",
     [
         build(),
-        build(activation=PReLU(0.1), unit_activation=Dice(1.0), normalize=False, dropout=0.1),
+        build(activation=PReLU(0.1), unit_activation=Dice(1.0), normalise=False, dropout=0.1),
         build(dim=ByCardinality(most=8), bags={"seen": "item"}),
     ],
     ids=dumps,

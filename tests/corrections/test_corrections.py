@@ -105,7 +105,7 @@ class TestCorrection:
         for dtype in (torch.float64, torch.float32, torch.bfloat16):
             pred = fitted(torch.tensor([-1e4, -1.0, 0.0, 1e-9, 0.5, 3.0, 1e4], dtype=dtype))
             assert pred.isfinite().all()
-            assert (pred >= max(transform.lower, -transform.limit)).all()
+            assert (pred >= max(transform.lower, -transform.upper_limit)).all()
             assert (pred <= transform.bounds[1] * (1.0 + torch.finfo(dtype).eps)).all()
 
     @pytest.mark.parametrize("rows", [0, 1, 7])

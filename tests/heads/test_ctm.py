@@ -113,7 +113,7 @@ class TestCLTM:
 
     @pytest.mark.parametrize("axis", [LinearAxis(), LogAxis()])
     def test_against_scipy(self, axis):
-        head = CLTM(axis, center=0.7, scale=1.3)
+        head = CLTM(axis, centre=0.7, scale=1.3)
         raw = tuple(0.5 * r.double() for r in raw_for(head, 20, seed=6))
         y = torch.linspace(0.1, 9.0, 20, dtype=torch.float64)
         law = self.law(head, raw)
@@ -136,7 +136,7 @@ class TestCLTM:
         assert found == pytest.approx(expected, abs=1e-3)
 
     def test_draws_follow_the_law(self):
-        head = CLTM(center=0.7, scale=1.3)
+        head = CLTM(centre=0.7, scale=1.3)
         raw = (torch.tensor([[0.3, 0.2]]).double().expand(3000, -1),)
         draws = head.sample(raw, torch.Generator().manual_seed(0))
         assert stats.kstest(draws.numpy(), self.law(head, (raw[0][:1],)).cdf).pvalue > 1e-3

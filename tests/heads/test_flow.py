@@ -8,7 +8,7 @@ from population import MEANS, optimum, population
 from registry import raw_for
 from transun.heads import SplineFlow
 
-HEAD = SplineFlow(5, zeros=0.0, center=0.8, scale=0.6, upper=1e3)
+HEAD = SplineFlow(5, zeros=0.0, centre=0.8, scale=0.6, upper=1e3)
 RAW = tuple(r.double() for r in raw_for(HEAD, 30, seed=1, scale=1.5))
 
 
@@ -19,7 +19,7 @@ def rows(row, n):
 @pytest.mark.parametrize("row", range(4))
 def test_density_integrates_to_one(row):
     u = torch.linspace(-40, 40, 400_001, dtype=torch.float64)  # ln(1 + y)
-    head = HEAD.replace(center=0.0, scale=1.0)
+    head = HEAD.replace(centre=0.0, scale=1.0)
     density = (-head.nll(rows(row, len(u))[0][:, 1:], u)).exp()
     assert integrate.trapezoid(density.numpy(), u.numpy()) == pytest.approx(1.0, abs=1e-4)
 
@@ -69,12 +69,12 @@ def test_draws_follow_the_law():
 
 def test_prediction_is_the_mean_of_the_law():
     """Many nodes against an integral of the density; a lognormal exactly."""
-    head = SplineFlow(5, nodes=200, zeros=0.0, center=0.8, scale=0.3, upper=1e3)
+    head = SplineFlow(5, nodes=200, zeros=0.0, centre=0.8, scale=0.3, upper=1e3)
     levels = (torch.arange(20_000).double() + 0.5) / 20_000
     for row in range(3):
         draws = head.quantile(rows(row, 20_000), levels).clamp(max=1e3)
         assert head(rows(row, 1)).item() == pytest.approx(draws.mean().item(), rel=5e-3)
-    plain = SplineFlow(zeros=0.0, center=1.0, scale=0.5)
+    plain = SplineFlow(zeros=0.0, centre=1.0, scale=0.5)
     assert plain((torch.zeros(1, 18),)).item() == pytest.approx(math.expm1(1.0 + 0.125), rel=1e-5)
 
 

@@ -12,7 +12,7 @@ HEADS = [GaussianMixture, LogNormalMixture]
 
 
 def prepared(build, zeros=0.3):
-    return build(2, zeros=zeros, center=0.7, scale=1.6, upper=1e6)
+    return build(2, zeros=zeros, centre=0.7, scale=1.6, upper=1e6)
 
 
 def raws(rows, seed=0):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from transun.backbones.dice import Bend
+from transun.backbones.dice import DiceLayer
 
 
 class Activation:
@@ -85,7 +85,7 @@ class Dice(Activation):
     beta: float = 0.0
 
     def build(self, width: int) -> nn.Module:
-        return Bend(width, self.beta)
+        return DiceLayer(width, self.beta)
 
 
 class Pointwise(nn.Module):

@@ -12,7 +12,7 @@ _EPSILON = 1e-9
 _BATCHES = 100
 
 
-class Bend(nn.Module):
+class DiceLayer(nn.Module):
     """x·(α + (1 - α)·p), p = sigmoid(β·(x - mean) / std).
 
     Not `nn.BatchNorm1d`, which knows no padding and refuses a batch of one row. A compiled training step reads its
@@ -38,15 +38,17 @@ class Bend(nn.Module):
 
     def forward(self, x: Tensor, present: Tensor | None = None) -> Tensor:
         if not self.training:
-            return _bent(x, self.alpha, self.beta, self.mean, (self.variance + _EPSILON).rsqrt())
+            return _dice(x, self.alpha, self.beta, self.mean, (self.variance + _EPSILON).rsqrt())
         rows = x.flatten(0, -2)
-        mean, variance, share = self._follow(rows.detach(), None if present is None else present.flatten(0, -2))
+        mean, variance, share = self._update_statistics(
+            rows.detach(), None if present is None else present.flatten(0, -2)
+        )
         precision = (variance + _EPSILON).rsqrt()
-        bent = _Bent.apply(rows, self.alpha, self.beta, mean, precision, share)  # type: ignore[no-untyped-call]
-        return cast(Tensor, bent).view_as(x)
+        activated = _DiceFunction.apply(rows, self.alpha, self.beta, mean, precision, share)  # type: ignore[no-untyped-call]
+        return cast(Tensor, activated).view_as(x)
 
     @torch.no_grad()
-    def _follow(self, rows: Tensor, present: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+    def _update_statistics(self, rows: Tensor, present: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
         """The batch's mean and variance and each row's share in them; the running ones move towards them."""
         weight = self.mean.new_ones(1, 1) if present is None else present.to(self.mean.dtype)
         count = weight.sum() * (len(rows) if present is None else 1)
@@ -68,13 +70,13 @@ class Bend(nn.Module):
         return *used, weight * (enough / size)
 
 
-def _bent(x: Tensor, alpha: Tensor, beta: Tensor, mean: Tensor, precision: Tensor) -> Tensor:
+def _dice(x: Tensor, alpha: Tensor, beta: Tensor, mean: Tensor, precision: Tensor) -> Tensor:
     p = (x - mean).mul_(beta * precision).sigmoid_()
     # As narrow as what came in: the next layer's product would narrow it again.
     return torch.addcmul(alpha, p, 1.0 - alpha).mul_(x).to(x.dtype)
 
 
-class _Bent(Function):
+class _DiceFunction(Function):
     """The activation of rows (n, d), and its gradient by formula.
 
     With g the gradient of what comes out, s = 1/std, b = g·x·(1 - p)·p and w a row's share in mean and variance, all
@@ -91,7 +93,7 @@ class _Bent(Function):
         ctx: FunctionCtx, x: Tensor, alpha: Tensor, beta: Tensor, mean: Tensor, precision: Tensor, share: Tensor
     ) -> Tensor:
         ctx.save_for_backward(x, alpha, beta, mean, precision, share)
-        return _bent(x, alpha, beta, mean, precision)
+        return _dice(x, alpha, beta, mean, precision)
 
     @staticmethod
     @once_differentiable

@@ -39,7 +39,7 @@ class DIN(EmbeddingMLP):
         unit: widths of the activation unit's hidden layers.
         unit_activation: between them.
         activation: after each dense layer; `Dice()` keeps running statistics, which weight averaging does not average.
-        normalize: divide by √d and take the softmax, as the released code does. False sums a_t·k_t, as the DIN paper
+        normalise: divide by √d and take the softmax, as the released code does. False sums a_t·k_t, as the DIN paper
             does: a long history of interest then weighs more than a short one.
 
     >>> backbone = DIN({"user": 5, "item": 9}, history={"clicks": "item"}, dim=4, hidden=(8,))
@@ -54,7 +54,7 @@ class DIN(EmbeddingMLP):
     unit: Sequence[int] = (80, 40)
     unit_activation: Activation = field(default=Sigmoid())
     activation: Activation = field(default=Dice())
-    normalize: bool = True
+    normalise: bool = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "unit", tuple(self.unit))
@@ -70,7 +70,7 @@ class DIN(EmbeddingMLP):
     def stages(self) -> list[Callable[[], nn.Module]]:
         widths = (self._embedded(), *self.hidden)
         embed = partial(
-            Interest, self.ids, self.bags, self.numeric, self.dim, self.history, self._unit(), self.normalize
+            Interest, self.ids, self.bags, self.numeric, self.dim, self.history, self._unit(), self.normalise
         )
         return [embed, *(partial(dense, *pair, self.dropout, self.activation) for pair in pairwise(widths))]
 
@@ -99,10 +99,10 @@ class Interest(Embedding):
         dim: int | Dimension,
         history: Mapping[str, str],
         unit: Callable[[], "ActivationUnit"],
-        normalize: bool,
+        normalise: bool,
     ) -> None:
         super().__init__(ids, bags, numeric, dim)
-        self.history, self.normalize = dict(history), normalize
+        self.history, self.normalise = dict(history), normalise
         self.columns = (*self.columns, *history)
         self.table |= {name: self.table[target] for name, target in history.items()}
         self.unit = unit()
@@ -115,7 +115,7 @@ class Interest(Embedding):
         q = torch.cat([vectors[target] for target in self.history.values()], 1)
         k, present = self._entries(columns)
         weight = self.unit(q, k, present)
-        if self.normalize:
+        if self.normalise:
             # The lowest finite number instead of -∞: a row without any entry would be 0/0.
             lowest = torch.finfo(weight.dtype).min
             weight = (weight / q.shape[1] ** 0.5).masked_fill(~present, lowest).softmax(1)

@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from transun.heads.density import (
+    NORMAL_REACH,
     Axis,
     LogAxis,
     inverse_softplus,
@@ -19,7 +20,7 @@ from transun.heads.density import (
     widen,
 )
 from transun.heads.head import Branch, Raw, check_targets
-from transun.heads.transformation import REACH, Criterion, GridScore, Likelihood, TransformationModel, log_ndtr
+from transun.heads.transformation import Criterion, GridScore, Likelihood, TransformationModel, log_ndtr
 from transun.transforms import Identity
 
 # Least slope of h on the standard axis: the law is at most 100 times as wide as the targets.
@@ -158,12 +159,12 @@ class CLTM(TransformationModel):
         axis: h₀.
         criterion: `Likelihood()` is normal regression with a learned width: on `LinearAxis()` unbiased.
             `GridScore()` fits the distribution function at quantiles instead, with less regard for the tail.
-        center: mean of h₀(y) in training; None learns it.
+        centre: mean of h₀(y) in training; None learns it.
         scale: its standard deviation; None learns it.
         upper: largest credible prediction; infinite learns ten times the largest training target.
 
     >>> from transun.heads.density import LinearAxis
-    >>> head = CLTM(LinearAxis(), center=10.0, scale=2.0)
+    >>> head = CLTM(LinearAxis(), centre=10.0, scale=2.0)
     >>> raw = (torch.tensor([[-1.0, 0.5254]]),)  # α = -1, β = 0.01 + softplus(0.5254) = 1
     >>> round(head(raw).item(), 3), round(head.quantile(raw, 0.5).item(), 3)  # 10 + 2·1
     (12.0, 12.0)
@@ -174,13 +175,13 @@ class CLTM(TransformationModel):
         self,
         axis: Axis = LogAxis(),
         criterion: Criterion = Likelihood(),
-        center: float | None = None,
+        centre: float | None = None,
         scale: float | None = None,
         upper: float = math.inf,
     ) -> None:
         super().__init__(criterion)
-        self.axis, self.center, self.scale, self.upper = axis, center, scale, upper
-        self._center, self._scale = center or 0.0, 1.0 if scale is None else scale
+        self.axis, self.centre, self.scale, self.upper = axis, centre, scale, upper
+        self._centre, self._scale = centre or 0.0, 1.0 if scale is None else scale
         if not 0.0 < self._scale < math.inf:
             raise ValueError(f"CLTM needs a finite scale > 0, got {scale}")
         self.branches = (Branch(2),)
@@ -195,16 +196,18 @@ class CLTM(TransformationModel):
 
     def point(self, raw: Raw) -> Tensor:
         alpha, beta = self._line(raw)
-        return self.axis.mean(self._center - self._scale * alpha / beta, self._scale / beta)
+        return self.axis.mean(self._centre - self._scale * alpha / beta, self._scale / beta)
 
     def quantile(self, raw: Raw, level: float | Tensor) -> Tensor:
         """The v with Φ(h(v)) = level, (B,)."""
         alpha, beta = self._line(raw)
-        return self.axis.inverse(self._center + self._scale * (normal_quantile(level, like=alpha) - alpha) / beta)
+        return self.axis.inverse(self._centre + self._scale * (normal_quantile(level, like=alpha) - alpha) / beta)
 
     def support(self, raw: Raw) -> tuple[Tensor, Tensor]:
         alpha, beta = self._line(raw)
-        low, high = (self.axis.inverse(self._center + self._scale * (n - alpha) / beta) for n in (-REACH, REACH))
+        low, high = (
+            self.axis.inverse(self._centre + self._scale * (n - alpha) / beta) for n in (-NORMAL_REACH, NORMAL_REACH)
+        )
         return low, high
 
     def prepare(self, y: Tensor) -> Self:
@@ -212,7 +215,7 @@ class CLTM(TransformationModel):
         self.transform.check(y)
         u = self.axis(y.double())
         return self.replace(
-            center=float(u.mean()) if self.center is None else self.center,
+            centre=float(u.mean()) if self.centre is None else self.centre,
             scale=self.scale or spread(u),
             upper=min(self.upper, _HEADROOM * float(y.abs().max()) or 1.0),
         ).with_grid(y)
@@ -226,7 +229,7 @@ class CLTM(TransformationModel):
         return values[:, 0], softplus(values[:, 1]) + _FLOOR
 
     def _standard(self, v: Tensor) -> Tensor:
-        return (self.axis(v) - self._center) / self._scale
+        return (self.axis(v) - self._centre) / self._scale
 
 
 def _bernstein(t: Tensor, order: int) -> Tensor:

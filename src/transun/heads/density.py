@@ -14,6 +14,8 @@ from transun.transforms import Identity
 
 # Halvings of the bracket, first by order of magnitude, then evenly: enough for float32 from any start.
 _HALVINGS = 35
+# Practically nothing of a normal law lies further from its mean, in standard deviations.
+NORMAL_REACH = 8.0
 # e^80 is still a comfortable float32.
 _STEEPEST = 80.0
 # The spread that stands in for the missing one of constant targets, relative to their size.
@@ -145,12 +147,12 @@ class Hurdle(Density):
     own. If training has no zeros, p = 1 and the output meant for it is idle.
 
     One branch: the logit of p, then the parameters of G. A subclass writes G on the standard axis
-    x = (A(y) - center) / scale, where a typical target lies within ±3.
+    x = (A(y) - centre) / scale, where a typical target lies within ±3.
 
     Args:
         width: how many parameters G has.
         zeros: share of zeros in training; None learns it.
-        center: mean of A(y) over the targets that are not zero; None learns it.
+        centre: mean of A(y) over the targets that are not zero; None learns it.
         scale: their standard deviation; None learns it.
         upper: largest credible prediction; infinite learns `headroom` times the largest training target.
 
@@ -160,11 +162,11 @@ class Hurdle(Density):
     headroom: ClassVar[float] = 10.0
 
     def __init__(
-        self, width: int, zeros: float | None, center: float | None, scale: float | None, upper: float
+        self, width: int, zeros: float | None, centre: float | None, scale: float | None, upper: float
     ) -> None:
         super().__init__()
-        self.zeros, self.center, self.scale, self.upper = zeros, center, scale, upper
-        self._center, self._scale = center or 0.0, 1.0 if scale is None else scale
+        self.zeros, self.centre, self.scale, self.upper = zeros, centre, scale, upper
+        self._centre, self._scale = centre or 0.0, 1.0 if scale is None else scale
         if not 0.0 < self._scale < math.inf:
             raise ValueError(f"{type(self).__name__} needs a finite scale > 0, got {scale}")
         self.branches = (Branch(1 + width),)
@@ -215,7 +217,7 @@ class Hurdle(Density):
         u = self.axis(_rest(y).double())
         return self.replace(
             zeros=float((y == 0).double().mean()) if self.zeros is None else self.zeros,
-            center=float(u.mean()) if self.center is None else self.center,
+            centre=float(u.mean()) if self.centre is None else self.centre,
             scale=self.scale or spread(u),
             upper=min(self.upper, self.headroom * float(y.abs().max()) or 1.0),
         )
@@ -235,10 +237,10 @@ class Hurdle(Density):
         return logit.sigmoid() if self.zeros else torch.ones_like(logit)
 
     def _standard(self, y: Tensor) -> Tensor:
-        return (self.axis(y) - self._center) / self._scale
+        return (self.axis(y) - self._centre) / self._scale
 
     def _target(self, x: Tensor) -> Tensor:
-        return self.axis.inverse(self._center + self._scale * x)
+        return self.axis.inverse(self._centre + self._scale * x)
 
 
 def widen(raw: Tensor) -> Tensor:

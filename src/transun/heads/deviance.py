@@ -10,7 +10,7 @@ from transun.heads.head import Head, Raw, check_targets
 from transun.transforms import Identity
 
 # ln ŷ stays within ±20 of ln scale: predictions between 2e-9 and 5e8 times the mean.
-_REACH = 20.0
+_MAX_LOG_RATIO = 20.0
 
 
 class LogLink(Head):
@@ -54,11 +54,11 @@ class LogLink(Head):
         return self.replace(scale=self.scale or float(y.double().mean()) or 1.0)
 
     def initial_outputs(self, y: Tensor) -> Raw:
-        s = (y.double().mean() / self._unit).log() / _REACH
-        return ((_REACH * s.clamp(-1.0 + 1e-6, 1.0 - 1e-6).atanh()).to(y.dtype).reshape(1),)
+        s = (y.double().mean() / self._unit).log() / _MAX_LOG_RATIO
+        return ((_MAX_LOG_RATIO * s.clamp(-1.0 + 1e-6, 1.0 - 1e-6).atanh()).to(y.dtype).reshape(1),)
 
     def _log_mean(self, raw: Raw) -> Tensor:
-        return _REACH * (widen(raw[0]).squeeze(-1) / _REACH).tanh()
+        return _MAX_LOG_RATIO * (widen(raw[0]).squeeze(-1) / _MAX_LOG_RATIO).tanh()
 
 
 class Poisson(LogLink):

@@ -1,4 +1,4 @@
-"""A conditional normalizing flow in one dimension: a monotone spline that makes ln(1 + y) standard normal."""
+"""A conditional normalising flow in one dimension: a monotone spline that makes ln(1 + y) standard normal."""
 
 import math
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from transun.heads.density import Axis, Hurdle, LogAxis, normal_cdf, quantiles
+from transun.heads.density import NORMAL_REACH, Axis, Hurdle, LogAxis, normal_cdf, quantiles
 
 # The spline fills the box [-4, 4]²; beyond it h goes on straight.
 _BOX = 4.0
@@ -16,12 +16,10 @@ _BOX = 4.0
 _LEAST = 1e-3
 # ln h' at a knot stays within ±ln 100, bent like tanh.
 _STEEP = math.log(100.0)
-# Practically nothing of a standard normal law lies beyond.
-_REACH = 8.0
 
 
 class SplineFlow(Hurdle):
-    """h(x) ~ N(0, 1) for x = (ln(1 + y) - center) / scale and a monotone rational-quadratic spline h; zeros apart.
+    """h(x) ~ N(0, 1) for x = (ln(1 + y) - centre) / scale and a monotone rational-quadratic spline h; zeros apart.
 
     A law without a shape assumed: one spline follows several peaks, gaps and either tail, where a mixture needs a
     component for each. It is trained by -ln φ(h) - ln h' and predicts ŷ = p·Σ w_q·y(h⁻¹(n_q)), the mean by
@@ -36,7 +34,7 @@ class SplineFlow(Hurdle):
     Args:
         bins: pieces of the spline, 2 outputs each. 8 to 16; more follow the training targets into their noise.
         nodes: points of the quadrature. A law with gaps needs more than the default.
-        zeros, center, scale, upper: constants, learned in `prepare`; see `Hurdle`. `upper` becomes twice the largest
+        zeros, centre, scale, upper: constants, learned in `prepare`; see `Hurdle`. `upper` becomes twice the largest
             training target.
 
     >>> head = SplineFlow(bins=2)
@@ -56,14 +54,14 @@ class SplineFlow(Hurdle):
         bins: int = 8,
         nodes: int = 32,
         zeros: float | None = None,
-        center: float | None = None,
+        centre: float | None = None,
         scale: float | None = None,
         upper: float = math.inf,
     ) -> None:
         for name, value in (("bins", bins), ("nodes", nodes)):
             if value < 1:
                 raise ValueError(f"SplineFlow needs {name} >= 1, got {value}")
-        super().__init__(2 * bins + 1, zeros, center, scale, upper)
+        super().__init__(2 * bins + 1, zeros, centre, scale, upper)
         self.bins, self.nodes = bins, nodes
         points, weights = np.polynomial.hermite_e.hermegauss(nodes)
         self.register_buffer("_nodes", torch.tensor(points).float(), persistent=False)
@@ -78,7 +76,9 @@ class SplineFlow(Hurdle):
         return normal_cdf(h.squeeze(-1))
 
     def standard_ends(self, parameters: Tensor) -> tuple[Tensor, Tensor]:
-        ends = self._spline(parameters).inverse(parameters.new_tensor([-_REACH, _REACH]).expand(parameters.shape[0], 2))
+        ends = self._spline(parameters).inverse(
+            parameters.new_tensor([-NORMAL_REACH, NORMAL_REACH]).expand(parameters.shape[0], 2)
+        )
         return ends[:, 0], ends[:, 1]
 
     def mean(self, parameters: Tensor) -> Tensor:

@@ -6,12 +6,20 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from transun.heads.density import Axis, Hurdle, LinearAxis, LogAxis, inverse_softplus, middles, normal_cdf, quantiles
+from transun.heads.density import (
+    NORMAL_REACH,
+    Axis,
+    Hurdle,
+    LinearAxis,
+    LogAxis,
+    inverse_softplus,
+    middles,
+    normal_cdf,
+    quantiles,
+)
 
 # Narrowest component, in units of the spread: without it a component collapses onto a repeated value.
 _FLOOR = 1e-2
-# Within so many standard deviations of a component lies practically all of it.
-_REACH = 8.0
 # Expectation-maximisation for the starting values: order statistics looked at, and rounds.
 _ENOUGH, _ROUNDS = 20_000, 200
 
@@ -24,7 +32,7 @@ class Mixture(Hurdle):
 
     Args:
         components: K. Three outputs each; the likelihood has more local optima the more there are.
-        zeros, center, scale, upper: constants, learned in `prepare`; see `Hurdle`.
+        zeros, centre, scale, upper: constants, learned in `prepare`; see `Hurdle`.
 
     """
 
@@ -32,13 +40,13 @@ class Mixture(Hurdle):
         self,
         components: int = 3,
         zeros: float | None = None,
-        center: float | None = None,
+        centre: float | None = None,
         scale: float | None = None,
         upper: float = math.inf,
     ) -> None:
         if components < 1:
             raise ValueError(f"{type(self).__name__} needs components >= 1, got {components}")
-        super().__init__(3 * components, zeros, center, scale, upper)
+        super().__init__(3 * components, zeros, centre, scale, upper)
         self.components = components
 
     def nll(self, parameters: Tensor, x: Tensor) -> Tensor:
@@ -52,11 +60,11 @@ class Mixture(Hurdle):
 
     def standard_ends(self, parameters: Tensor) -> tuple[Tensor, Tensor]:
         _, mean, width = self._components(parameters)
-        return (mean - _REACH * width).amin(-1), (mean + _REACH * width).amax(-1)
+        return (mean - NORMAL_REACH * width).amin(-1), (mean + NORMAL_REACH * width).amax(-1)
 
     def mean(self, parameters: Tensor) -> Tensor:
         weight, mean, width = self._components(parameters)
-        return (weight.exp() * self.axis.mean(self._center + self._scale * mean, self._scale * width)).sum(-1)
+        return (weight.exp() * self.axis.mean(self._centre + self._scale * mean, self._scale * width)).sum(-1)
 
     def initial(self, x: Tensor) -> Tensor:
         weight, mean, width = _expectation_maximisation(x, self.components)

@@ -5,9 +5,9 @@ from typing import Self
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from transun.heads.density import inverse_softplus, normal_quantile, widen
+from transun.heads.density import NORMAL_REACH, inverse_softplus, normal_quantile, widen
 from transun.heads.head import Branch, Head, RankingPairs, Raw, Sharing, Wrapper
-from transun.heads.transformation import REACH, GridScore, TransformationModel
+from transun.heads.transformation import GridScore, TransformationModel
 from transun.schemes import ReciprocalTarget, Slope
 from transun.transforms import Identity
 
@@ -76,7 +76,7 @@ class ProbabilisticGTS(Wrapper, TransformationModel):
 
     def support(self, raw: Raw) -> tuple[Tensor, Tensor]:
         z, rate = self._law(raw)
-        return (z - REACH) / rate, (z + REACH) / rate
+        return (z - NORMAL_REACH) / rate, (z + NORMAL_REACH) / rate
 
     def prepare(self, y: Tensor) -> Self:
         return super().prepare(y).with_grid(y)

@@ -7,11 +7,9 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from transun.heads.density import Density, normal_cdf, spread
+from transun.heads.density import NORMAL_REACH, Density, normal_cdf, spread
 from transun.heads.head import Raw
 
-# Practically nothing of a standard normal law lies beyond.
-REACH = 8.0
 # Fisher scoring from the moments: rounds, parts of a step that are tried, and the least slope, of a unit spread.
 _ROUNDS, _HALVINGS, _FLATTEST = 30, 6, 0.05
 
@@ -57,8 +55,8 @@ class GridScore(Criterion):
 
     def line(self, grid: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
         """Probit regression of the share of targets below each grid point, by Fisher scoring from the moments."""
-        center, scale = x.mean(), spread(x)
-        t = (grid - center) / scale
+        centre, scale = x.mean(), spread(x)
+        t = (grid - centre) / scale
         share = torch.searchsorted(x.sort().values, grid, right=True).to(x.dtype) / len(x)
         basis = torch.stack((torch.ones_like(t), t), dim=-1)
 
@@ -68,7 +66,7 @@ class GridScore(Criterion):
         line = torch.tensor([0.0, 1.0], dtype=x.dtype)
         # Equal targets say nothing about a slope, and the moments are exact for them.
         for _ in range(_ROUNDS if bool(x.min() < x.max()) else 0):
-            h = (basis @ line).clamp(-REACH, REACH)
+            h = (basis @ line).clamp(-NORMAL_REACH, NORMAL_REACH)
             below, density = normal_cdf(h), (-0.5 * h.square()).exp() / math.sqrt(2.0 * math.pi)
             weight = density / (below * normal_cdf(-h))
             information = basis.T @ (basis * (weight * density).unsqueeze(-1))
@@ -81,7 +79,7 @@ class GridScore(Criterion):
                 [line, *(trial for trial in trials if trial[1] > _FLATTEST)], key=lambda trial: float(score(trial))
             )
         intercept, slope = line[0], line[1] / scale
-        return intercept - slope * center, slope
+        return intercept - slope * centre, slope
 
 
 @dataclass(frozen=True)

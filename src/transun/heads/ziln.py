@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 from torch.special import ndtr, ndtri
 
-from transun.heads.density import Density
+from transun.heads.density import NORMAL_REACH, Density
 from transun.heads.head import Branch, Head, Raw, check_targets
 from transun.transforms import Identity
 from transun.transforms.transform import LARGEST
@@ -20,8 +20,6 @@ _SPREAD = (1e-3, 5.0)
 _EXPONENT = math.log(LARGEST)
 # How far beyond the largest training target a prediction stays credible.
 _HEADROOM = 10.0
-# Standard deviations of ln(shift + y) that hold practically all of a law.
-_DEVIATIONS = 8.0
 # A share of exactly 0 or 1 would start its logit at ±∞.
 _CERTAIN = 1e-6
 
@@ -70,7 +68,7 @@ class LogNormal(Density):
         return self._below(raw, v).masked_fill(below, 0.0).masked_fill(above, 1.0)
 
     def support(self, raw: Raw) -> tuple[Tensor, Tensor]:
-        return self._at(raw, -_DEVIATIONS), self._at(raw, _DEVIATIONS)
+        return self._at(raw, -NORMAL_REACH), self._at(raw, NORMAL_REACH)
 
     def quantile(self, raw: Raw, level: float | Tensor) -> Tensor:
         """exp(μ + σ·Φ⁻¹(level)) - shift, (B,)."""

@@ -28,7 +28,7 @@ class Arctan(ScaledTransform):
         return self.scale * u.tan()
 
     @property
-    def limit(self) -> float:
+    def upper_limit(self) -> float:
         """The fp32 error of tan is 0.03 % here, ten times that one decade further."""
         return 1e4 * self.scale
 
@@ -52,6 +52,6 @@ class Tanh(ScaledTransform):
         return self.scale * u.atanh()
 
     @property
-    def limit(self) -> float:
+    def upper_limit(self) -> float:
         """Where tanh is 1 - 10⁻⁶; the published tanh(800) is exactly 1 and has no inverse."""
         return self.scale * math.atanh(1.0 - RESOLUTION)

@@ -46,7 +46,7 @@ class BoxCox(Transform):
         return shifted - self.shift
 
     @property
-    def limit(self) -> float:
+    def upper_limit(self) -> float:
         """What neither overflows (power > 1) nor is lost near the asymptote (power < 0)."""
         if self.exponent < 0.0:
             return float(min(LARGEST, RESOLUTION ** (1.0 / self.exponent)))

@@ -55,7 +55,7 @@ class Affine(Transform):
         return (u - self.offset) / self.slope
 
     @property
-    def limit(self) -> float:
+    def upper_limit(self) -> float:
         """What still fits in float32 after the multiplication."""
         return LARGEST / max(self.slope, 1.0)
 
@@ -95,9 +95,12 @@ class Compose(Transform):
         return self.first.inverse(self.second.inverse(u))
 
     @property
-    def limit(self) -> float:
+    def upper_limit(self) -> float:
         """The smaller limit of the two, in units of y."""
-        return min(self.first.limit, float(self.first.inverse(torch.tensor(self.second.limit, dtype=torch.float64))))
+        return min(
+            self.first.upper_limit,
+            float(self.first.inverse(torch.tensor(self.second.upper_limit, dtype=torch.float64))),
+        )
 
     def prepare(self, y: Tensor) -> Self:
         """Prepares both, the second on what the first makes of the targets."""

@@ -38,17 +38,17 @@ class Transform:
     lower: float = -math.inf
     upper: float = math.inf
 
-    domain: ClassVar[float] = -math.inf  # T is defined and increasing from here on
-    floor: ClassVar[float] = 0.0  # an unknown upper bound is never learned below this
+    lower_limit: ClassVar[float] = -math.inf  # T is defined and increasing from here on
+    min_learned_upper: ClassVar[float] = 0.0  # an unknown upper bound is never learned below this
 
     def __post_init__(self) -> None:
-        if not self.domain <= self.lower < self.upper:
+        if not self.lower_limit <= self.lower < self.upper:
             raise ValueError(
-                f"{type(self).__name__} needs {self.domain:g} <= lower < upper, "
+                f"{type(self).__name__} needs {self.lower_limit:g} <= lower < upper, "
                 f"got lower={self.lower:g}, upper={self.upper:g}"
             )
         # Plain numbers, computed once, so that exported graphs hold constants.
-        bounds = (max(self.lower, -self.limit), min(self.upper, self.limit))
+        bounds = (max(self.lower, -self.upper_limit), min(self.upper, self.upper_limit))
         object.__setattr__(self, "bounds", bounds)
         object.__setattr__(self, "range", tuple(self(torch.tensor(bounds, dtype=torch.float64)).tolist()))
 
@@ -59,7 +59,7 @@ class Transform:
     """T(bounds): the interval in which points are meaningful."""
 
     @property
-    def limit(self) -> float:
+    def upper_limit(self) -> float:
         """The largest target that T can represent and return in float32."""
         return LARGEST
 
@@ -96,7 +96,7 @@ class Transform:
         if math.isfinite(self.upper):
             return self
         # Targets that are all zero say nothing about a bound.
-        largest = max(_HEADROOM * float(y.abs().max()), self.floor) or 1.0
+        largest = max(_HEADROOM * float(y.abs().max()), self.min_learned_upper) or 1.0
         return replace(self, upper=min(largest, LARGEST))
 
 

@@ -23,8 +23,8 @@ class Log1p(Transform):
     """
 
     lower: float = field(default=0.0, kw_only=True)
-    domain: ClassVar[float] = math.nextafter(-1.0, 0.0)
-    floor: ClassVar[float] = math.expm1(10.0)
+    lower_limit: ClassVar[float] = math.nextafter(-1.0, 0.0)
+    min_learned_upper: ClassVar[float] = math.expm1(10.0)
 
     def __call__(self, y: Tensor) -> Tensor:
         return y.log1p()
@@ -54,7 +54,7 @@ class Power(Transform):
 
     exponent: float = 0.5
     lower: float = field(default=0.0, kw_only=True)
-    domain: ClassVar[float] = 0.0
+    lower_limit: ClassVar[float] = 0.0
 
     def __post_init__(self) -> None:
         if not 0.0 < self.exponent <= 4.0:
@@ -68,7 +68,7 @@ class Power(Transform):
         return u ** (1.0 / self.exponent)
 
     @property
-    def limit(self) -> float:
+    def upper_limit(self) -> float:
         """What still fits in float32 after raising it to the power."""
         return float(LARGEST ** (1.0 / max(self.exponent, 1.0)))
 
@@ -88,7 +88,7 @@ class Asinh(ScaledTransform):
         return self.scale * u.sinh()
 
     @property
-    def limit(self) -> float:
+    def upper_limit(self) -> float:
         """What still fits in float32 after the division."""
         return LARGEST * min(self.scale, 1.0)
 
