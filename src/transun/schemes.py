@@ -46,7 +46,7 @@ class Scheme:
         raise NotImplementedError
 
     def decode(self, z: Tensor, u: Tensor, transform: Transform) -> Tensor:
-        """The prediction that the branch's output z stands for, (B,)."""
+        """The prediction that belongs to the branch's output z, (B,)."""
         raise NotImplementedError
 
     def kappa(self, u: Tensor, transform: Transform) -> Tensor | None:
@@ -191,9 +191,9 @@ class PoissonOffset(Scheme):
     """ŷ = (|T⁻¹(u)| + eps)·eˢ with s = 30·tanh(z/30), and the cost is the Poisson deviance of y from ŷ.
 
     The inner point is an offset: z learns only by what factor it is off. Any Bregman divergence keeps the mean; this
-    one is stationary where Σ(ŷ - y) = 0, so totals are right, where squares of y·κ make Σκ(ŷ - y) = 0. An error weighs
-    as it is and not relative to the amount, so large predictions are not amplified, and ŷ is positive. The order of the
-    inner head is the starting point and is mostly kept. For y ≥ 0.
+    one is stationary where Σ(ŷ - y) = 0, so totals are right, while squares of y·κ make Σκ(ŷ - y) = 0. An error counts
+    as it is and not relative to the amount, so large predictions are not amplified, and ŷ is positive. The ranking by
+    the inner head is the starting point and is mostly kept. For y ≥ 0.
 
     The cost grows with the unit of y: put `Scaled` around the head, above all when branches share stages.
 
@@ -217,7 +217,7 @@ class PoissonOffset(Scheme):
         _require_eps(self, self.eps)
 
     def encode(self, y: Tensor, u: Tensor, transform: Transform) -> Tensor:
-        """The z of the factor y / (|T⁻¹(u)| + eps); a target of zero has the smallest factor there is."""
+        """The z of the factor y / (|T⁻¹(u)| + eps); a target of zero gets the smallest possible factor."""
         s = (y / transform.magnitude_plus(u, self.eps)).log() / _MAX_LOG_FACTOR
         return _MAX_LOG_FACTOR * s.clamp(-1.0 + 1e-6, 1.0 - 1e-6).atanh()
 
@@ -226,7 +226,7 @@ class PoissonOffset(Scheme):
         return transform.magnitude_plus(u, self.eps) * _bounded_log(z).exp()
 
     def cost(self, z: Tensor, y: Tensor, u: Tensor, transform: Transform) -> Tensor:
-        """ŷ - y·ln ŷ: half the deviance, less what no prediction changes."""
+        """ŷ - y·ln ŷ: half the deviance, without the terms that depend on y alone."""
         offset, s = transform.magnitude_plus(u, self.eps), _bounded_log(z)
         return offset * s.exp() - y * (offset.log() + s)
 

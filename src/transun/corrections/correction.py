@@ -18,16 +18,16 @@ from transun.transforms import Identity, Transform
 class Correction(nn.Module):
     """A map from points u in the space of T to predictions in units of the target, learned by `fit`.
 
-    What is learned lives in buffers whose shapes the constructor decides, so that a `state_dict` of a fitted
-    correction loads into an unfitted one and an exported graph holds it. A correction that has learned nothing yet
-    predicts T⁻¹(u): no residuals seen, nothing corrected.
+    The learned numbers are buffers whose shapes the constructor decides, so that a `state_dict` of a fitted correction
+    loads into an unfitted one and an exported graph contains it. An unfitted correction corrects nothing: it predicts
+    T⁻¹(u).
 
     A subclass registers its buffers with the values that correct nothing and writes `_learn` and `_correct`. Every
     constructor argument is stored under its own name.
     """
 
     transform: Transform = Identity()
-    """T, taken from `fit` or `on`; it is the trained model's, not this object's, hence no constructor argument."""
+    """T, set by `fit` or `on`: it belongs to the trained model and is therefore no constructor argument."""
 
     def fit(self, u: Tensor, y: Tensor, transform: Transform, weight: Tensor | None = None) -> Self:
         """A copy that has learned from these rows; the correction itself stays as it is.
@@ -56,7 +56,7 @@ class Correction(nn.Module):
         return moved
 
     def unfitted(self) -> Self:
-        """The same correction on the same T before it learned anything."""
+        """The same correction on the same T, unfitted."""
         return type(self)(**arguments(self)).on(self.transform)
 
     def forward(self, u: Tensor) -> Tensor:

@@ -66,9 +66,9 @@ def pool_adjacent_violators(values: Tensor, weight: Tensor) -> Tensor:
     for mean, mass in zip(values.tolist(), weight.tolist(), strict=True):
         rows = 1
         while blocks and blocks[-1][0] > mean:
-            other, heft, more = blocks.pop()
-            mean = (mean * mass + other * heft) / (mass + heft)
-            mass, rows = mass + heft, rows + more
+            last_mean, last_mass, last_rows = blocks.pop()
+            mean = (mean * mass + last_mean * last_mass) / (mass + last_mass)
+            mass, rows = mass + last_mass, rows + last_rows
         blocks.append((mean, mass, rows))
     sizes = torch.tensor([rows for _, _, rows in blocks], device=values.device)
     return torch.arange(len(blocks), device=values.device).repeat_interleave(sizes)

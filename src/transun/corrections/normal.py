@@ -67,8 +67,7 @@ class SecondOrder(_Normal):
     """ŷ = g(u) + ½·g''(u)·σ² with g = T⁻¹: the first terms of the mean for any law of T(y)|x with this variance.
 
     Needs no normality and is exact for the square root, where g is a parabola. For bounded transforms and powers
-    above 1 the higher terms are not small and it can be far off; the clamp to the credible range is then all that
-    keeps it sane.
+    above 1 the higher terms are not small and it can be far off; only the clamp to the credible range limits it then.
 
     g'' is a central second difference of T⁻¹ in float64, so that every transform has one, a user's included, and the
     exported graph needs no derivative. Its step is a small part of σ: both the rounding error, relative to g, and

@@ -34,7 +34,7 @@ class SlopeByLevel(Correction):
         self.scheme, self.bins = scheme, bins
         self.register_buffer("at", torch.zeros(bins))
         self.register_buffer("z", torch.zeros(bins))
-        # No z stands for "corrects nothing" at every u, so that an unfitted correction needs a mark.
+        # No constant z corrects nothing at every u: whether the correction is fitted is part of its state.
         self.register_buffer("fitted", torch.zeros(()))
 
     def _learn(self, u: Tensor, y: Tensor, weight: Tensor) -> dict[str, Tensor]:
@@ -50,6 +50,6 @@ class SlopeByLevel(Correction):
         right = torch.searchsorted(at, u.contiguous()).clamp(1, max(self.bins - 1, 1)).clamp(max=self.bins - 1)
         left = (right - 1).clamp(min=0)
         width = at[right] - at[left]
-        way = ((u - at[left]) / torch.where(width > 0.0, width, 1.0)).clamp(0.0, 1.0)
-        corrected = self.scheme.decode(z[left] + way * (z[right] - z[left]), u, self.transform)
+        position = ((u - at[left]) / torch.where(width > 0.0, width, 1.0)).clamp(0.0, 1.0)
+        corrected = self.scheme.decode(z[left] + position * (z[right] - z[left]), u, self.transform)
         return torch.where(self.fitted > 0.0, corrected, self.transform.inverse(u))

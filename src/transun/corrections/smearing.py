@@ -1,4 +1,4 @@
-"""Duan's smearing: the mean of T⁻¹ over the residuals that were seen, whatever their law."""
+"""Duan's smearing: the mean of T⁻¹ over held-out residuals, whatever their distribution."""
 
 import torch
 from torch import Tensor
@@ -77,12 +77,12 @@ class BinnedSmearing(Correction):
         state = {name: buffer.double() for name, buffer in self.unfitted().named_buffers()}
         group = equal_frequency_groups(u, weight, self.bins)
         for bin_ in range(int(group.max()) + 1):
-            own = group == bin_
+            in_bin = group == bin_
             state["residuals"][bin_], state["shares"][bin_] = _condensed(
-                (self.transform(y) - u)[own], weight[own], self.points
+                (self.transform(y) - u)[in_bin], weight[in_bin], self.points
             )
             if bin_ > 0:
-                state["edges"][bin_ - 1] = 0.5 * (u[group == bin_ - 1].max() + u[own].min())
+                state["edges"][bin_ - 1] = 0.5 * (u[group == bin_ - 1].max() + u[in_bin].min())
         return state
 
     def _correct(self, u: Tensor) -> Tensor:
@@ -91,16 +91,16 @@ class BinnedSmearing(Correction):
 
 
 def _condensed(residual: Tensor, weight: Tensor, points: int) -> tuple[Tensor, Tensor]:
-    """Residuals (points,) and their shares (points,) that stand for n of them; places left over have share 0."""
+    """At most `points` residuals, and their shares, that summarise n of them; (points,) each, unused ones with share 0."""
     order = residual.argsort()
     residual, weight = residual[order], weight[order] / weight.sum()
     group = torch.arange(len(residual), device=residual.device)
     if len(residual) > points:
         odds = (weight.cumsum(0) - 0.5 * weight).logit()
-        way = 0.5 * (_progress(odds) + _progress(residual))
-        group = (way * points).long().clamp(max=points - 1)
+        position = 0.5 * (_progress(odds) + _progress(residual))
+        group = (position * points).long().clamp(max=points - 1)
     shares = group_totals(weight, group, points)
-    # An empty place has residual 0 instead of 0/0.
+    # An empty group has residual 0 instead of 0/0.
     return group_totals(weight * residual, group, points) / shares.clamp(min=torch.finfo(shares.dtype).tiny), shares
 
 

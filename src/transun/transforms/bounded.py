@@ -29,7 +29,7 @@ class Arctan(ScaledTransform):
 
     @property
     def upper_limit(self) -> float:
-        """The fp32 error of tan is 0.03 % here, ten times that one decade further."""
+        """10⁴·scale: the float32 error of tan is 0.03 % there, and ten times as large one decade further."""
         return 1e4 * self.scale
 
 
@@ -53,5 +53,5 @@ class Tanh(ScaledTransform):
 
     @property
     def upper_limit(self) -> float:
-        """Where tanh is 1 - 10⁻⁶; the published tanh(800) is exactly 1 and has no inverse."""
+        """The target whose tanh is 1 - 10⁻⁶; the published tanh(800) is exactly 1 and has no inverse."""
         return self.scale * math.atanh(1.0 - RESOLUTION)

@@ -34,7 +34,7 @@ class BoxCox(Transform):
 
     @property
     def exponent(self) -> float:
-        """The power in force: a plain logarithm until `prepare` has learned one."""
+        """The power that is used: 0, a plain logarithm, until `prepare` has learned one."""
         return 0.0 if self.power is None else self.power
 
     def __call__(self, y: Tensor) -> Tensor:
@@ -47,7 +47,7 @@ class BoxCox(Transform):
 
     @property
     def upper_limit(self) -> float:
-        """What neither overflows (power > 1) nor is lost near the asymptote (power < 0)."""
+        """The largest target that neither overflows (power > 1) nor is lost near the asymptote (power < 0)."""
         if self.exponent < 0.0:
             return float(min(LARGEST, RESOLUTION ** (1.0 / self.exponent)))
         return float(LARGEST ** (1.0 / max(self.exponent, 1.0)))

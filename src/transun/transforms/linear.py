@@ -56,7 +56,7 @@ class Affine(Transform):
 
     @property
     def upper_limit(self) -> float:
-        """What still fits in float32 after the multiplication."""
+        """The largest target that still fits in float32 after the multiplication."""
         return LARGEST / max(self.slope, 1.0)
 
     def prepare(self, y: Tensor) -> Self:
@@ -79,13 +79,13 @@ class Compose(Transform):
     upper: float = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        def pull(bound: float) -> float:  # a bound of `second`, in units of y
+        def in_units_of_y(bound: float) -> float:  # of a bound of `second`
             if math.isinf(bound):
                 return bound
             return float(self.first.inverse(torch.tensor(bound, dtype=torch.float64)))
 
-        object.__setattr__(self, "lower", max(self.first.lower, pull(self.second.lower)))
-        object.__setattr__(self, "upper", min(self.first.upper, pull(self.second.upper)))
+        object.__setattr__(self, "lower", max(self.first.lower, in_units_of_y(self.second.lower)))
+        object.__setattr__(self, "upper", min(self.first.upper, in_units_of_y(self.second.upper)))
         super().__post_init__()
 
     def __call__(self, y: Tensor) -> Tensor:
@@ -96,14 +96,14 @@ class Compose(Transform):
 
     @property
     def upper_limit(self) -> float:
-        """The smaller limit of the two, in units of y."""
+        """The smaller of the two limits, in units of y."""
         return min(
             self.first.upper_limit,
             float(self.first.inverse(torch.tensor(self.second.upper_limit, dtype=torch.float64))),
         )
 
     def prepare(self, y: Tensor) -> Self:
-        """Prepares both, the second on what the first makes of the targets."""
+        """Prepares both, the second on the targets that the first has transformed."""
         self.check(y)
         first = self.first.prepare(y)
         return replace(self, first=first, second=self.second.prepare(first(y)))

@@ -1,8 +1,8 @@
 """The concept of a transform: T with the range of credible targets and one clamped inverse.
 
-A skewed target is easier to learn as T(y). Every transform knows the targets it believes in, `[lower, upper]`,
-and its inverse never leaves that range. The clamp lives here and nowhere else: training and prediction both
-call `inverse`, so the slope κ that trains the bias branch is the slope that divides it at prediction.
+A skewed target is easier to learn as T(y). Every transform knows the range of credible targets, `[lower, upper]`,
+and its inverse never leaves that range. Nothing else clamps: training and prediction both call `inverse`, so the slope
+κ that trains the bias branch is the slope that divides it at prediction.
 """
 
 import math
@@ -75,7 +75,7 @@ class Transform:
         return self._invert(u.clamp(*self.range)).clamp(*self.bounds)
 
     def magnitude_plus(self, u: Tensor, eps: float) -> Tensor:
-        """|T⁻¹(u)| + eps, what schemes divide by. A subclass may know a shorter way to the same number."""
+        """|T⁻¹(u)| + eps, the divisor of the schemes. A subclass may compute the same number in fewer operations."""
         value = self.inverse(u)
         # Most targets have no sign to lose.
         return (value if self.bounds[0] >= 0.0 else value.abs()) + eps
@@ -95,7 +95,7 @@ class Transform:
         self.check(y)
         if math.isfinite(self.upper):
             return self
-        # Targets that are all zero say nothing about a bound.
+        # Targets that are all zero give no bound.
         largest = max(_HEADROOM * float(y.abs().max()), self.min_learned_upper) or 1.0
         return replace(self, upper=min(largest, LARGEST))
 

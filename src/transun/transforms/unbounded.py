@@ -33,7 +33,7 @@ class Log1p(Transform):
         return u.expm1()
 
     def magnitude_plus(self, u: Tensor, eps: float) -> Tensor:
-        """For targets without sign and eps = 1 it is eᵘ: one operation for three, in every step and prediction.
+        """eᵘ for targets without sign and eps = 1: one operation instead of three, in every step and prediction.
 
         >>> Log1p().magnitude_plus(torch.tensor([-3.0, 0.0]), 1.0).tolist()
         [1.0, 1.0]
@@ -69,7 +69,7 @@ class Power(Transform):
 
     @property
     def upper_limit(self) -> float:
-        """What still fits in float32 after raising it to the power."""
+        """The largest target that still fits in float32 after it is raised to the power."""
         return float(LARGEST ** (1.0 / max(self.exponent, 1.0)))
 
 
@@ -89,7 +89,7 @@ class Asinh(ScaledTransform):
 
     @property
     def upper_limit(self) -> float:
-        """What still fits in float32 after the division."""
+        """The largest target that still fits in float32 after the division."""
         return LARGEST * min(self.scale, 1.0)
 
     def prepare(self, y: Tensor) -> Self:
