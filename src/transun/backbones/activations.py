@@ -12,9 +12,9 @@ from transun.backbones.dice import DiceLayer
 class Activation:
     """The non-linearity of a layer: `build` is all that a subclass writes.
 
-    The built module maps (..., width) to the same shape and may overwrite what it is given, which a layer has just
-    computed for it: a pass over fresh memory costs more than the arithmetic. It may be given `present` (..., 1), zero
-    where a position is padding: what such a position holds must not reach any other.
+    The built module maps (..., width) to the same shape and may overwrite its input, which a layer has just computed:
+    a pass over fresh memory costs more than the arithmetic. A second argument, `present` (..., 1), is zero where a
+    position is padding: the values of such a position must not influence any other.
     """
 
     def build(self, width: int) -> nn.Module:

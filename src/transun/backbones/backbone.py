@@ -8,12 +8,12 @@ import torch
 from torch import Tensor, nn
 
 Inputs = Tensor | Mapping[str, Tensor]
-"""A batch as a network eats it: one (B, d) tensor, or named columns with first dimension B."""
+"""A batch of inputs: one (B, d) tensor, or named columns with first dimension B."""
 
 
 @runtime_checkable
 class Backbone(Protocol):
-    """Builders of consecutive stages; the first one eats the batch, the last one returns (B, out_features).
+    """Builders of consecutive stages; the first one takes the batch, the last one returns (B, out_features).
 
     Stages are what branches can share: a head whose branch says `shared=2` starts from the first branch's activation
     after two stages. Builders, not modules, so that a shared table is never built twice.
@@ -21,7 +21,7 @@ class Backbone(Protocol):
 
     @property
     def out_features(self) -> int:
-        """Width of what the last stage returns."""
+        """Width of the last stage's output."""
 
     def stages(self) -> list[Callable[[], nn.Module]]:
         """One builder per stage, each returning a fresh module."""

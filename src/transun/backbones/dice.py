@@ -1,4 +1,4 @@
-"""What `Dice` builds: an activation that follows the statistics of its input, with a backward pass of its own."""
+"""The layer that `Dice` builds: an activation that follows the statistics of its input, with its own backward pass."""
 
 from typing import Any, cast
 
@@ -52,27 +52,27 @@ class DiceLayer(nn.Module):
         """The batch's mean and variance and each row's share in them; the running ones move towards them."""
         weight = self.mean.new_ones(1, 1) if present is None else present.to(self.mean.dtype)
         count = weight.sum() * (len(rows) if present is None else 1)
-        # Sums of squares lose their digits far from zero: count from the mean so far, or at first from some row.
+        # Sums of squares lose their digits far from zero: subtract the running mean first, or in the first batch a row.
         origin = torch.where(self.batches > 0.0, self.mean, (rows[:1] * weight[:1]).sum(0))
-        away = rows - origin if present is None else (rows - origin) * weight
+        centred = rows - origin if present is None else (rows - origin) * weight
         size = count.clamp(min=1.0)
-        shift, square = away.sum(0) / size, away.square_().sum(0) / size
+        shift, square = centred.sum(0) / size, centred.square_().sum(0) / size
         mean, variance = origin + shift, (square - shift.square()).clamp(min=0.0)
         # By arithmetic, not by `if`, which would break a compiled graph.
         enough = count > 1.0
         used = torch.where(enough, mean, self.mean), torch.where(enough, variance, self.variance)
         self.batches.add_(enough)
-        # A plain mean at first, so that a short training is not judged by the zeros and ones it began with.
+        # A plain mean at first, so that after a short training the zeros and ones of the start no longer count.
         rate = enough / self.batches.clamp(1.0, _BATCHES)
         self.mean.lerp_(mean, rate)
         self.variance.lerp_(variance * count / (count - 1.0).clamp(min=1.0), rate)
-        # Statistics that are not the batch's own pass no gradient to its rows.
+        # Running statistics pass no gradient to the rows of the batch.
         return *used, weight * (enough / size)
 
 
 def _dice(x: Tensor, alpha: Tensor, beta: Tensor, mean: Tensor, precision: Tensor) -> Tensor:
     p = (x - mean).mul_(beta * precision).sigmoid_()
-    # As narrow as what came in: the next layer's product would narrow it again.
+    # In the precision of the input: the next layer's product would round to it anyway.
     return torch.addcmul(alpha, p, 1.0 - alpha).mul_(x).to(x.dtype)
 
 
@@ -85,7 +85,7 @@ class _DiceFunction(Function):
         dα = Σ g·x·(1 - p),  dβ = s·(1 - α)·Σ b·(x - mean),
         dx = g·(α + (1 - α)·p) + β·s·(1 - α)·(b - w·(Σ b + (x - mean)·s²·Σ b·(x - mean)))
 
-    Autograd would find the same in more passes, and keep p besides x.
+    Autograd would compute the same in more passes, and store p besides x.
     """
 
     @staticmethod
@@ -100,14 +100,14 @@ class _DiceFunction(Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         x, alpha, beta, mean, precision, share = ctx.saved_tensors
         g, scale, rest = gradient.to(mean.dtype), beta * precision, 1.0 - alpha
-        away = x - mean
-        p = (away * scale).sigmoid_()
+        centred = x - mean
+        p = (centred * scale).sigmoid_()
         dx = torch.addcmul(alpha, p, rest).mul_(g)
         b = g * x
         b.addcmul_(b, p, value=-1.0)
         of_alpha = b.sum(0)
         b.mul_(p)
-        total, moment = b.sum(0), (b * away).sum(0)
+        total, moment = b.sum(0), (b * centred).sum(0)
         dx.addcmul_(b, scale * rest)
-        dx.addcmul_(torch.addcmul(total, away, precision.square() * moment), share * (scale * rest), value=-1.0)
+        dx.addcmul_(torch.addcmul(total, centred, precision.square() * moment), share * (scale * rest), value=-1.0)
         return dx.to(x.dtype), of_alpha, precision * rest * moment, None, None, None

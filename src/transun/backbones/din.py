@@ -20,7 +20,7 @@ class DIN(EmbeddingMLP):
     """`EmbeddingMLP` plus histories pooled as Σ w_t·k_t, w = softmax(a / √d), a_t = MLP([q, k_t, q - k_t, q·k_t]).
 
     q is the target (say item and category), k_t the t-th entry of the history, d their width. An average forgets which
-    past orders speak about this item; the activation unit weighs them. An empty history is a zero vector.
+    past orders are related to this item; the activation unit weighs them. An empty history is a zero vector.
 
     Stages: embedding with attention, then one per hidden layer; `shared=1`, the paper's choice on its industrial data,
     shares the tables and the activation unit. A row costs L passes through the unit, most of the arithmetic for long
@@ -130,11 +130,10 @@ class Interest(Embedding):
         """Vectors of the entries (B, L, d) and which of them are not padding (B, L, 1)."""
         lengths = {name: columns[name].shape[-1] for name in self.history}
         # Pair by pair: the lengths of an exported graph may be symbols, which no set can hold.
-        if any(one != other for one, other in pairwise(lengths.values())):
+        if any(length != other for length, other in pairwise(lengths.values())):
             raise ValueError(f"columns of one history need one length, got {lengths}; pad them with -1")
-        found = [self._look_up_bag(name, columns[name]) for name in self.history]
-        present = torch.stack([there for _, there in found]).any(0)
-        return torch.cat([vectors for vectors, _ in found], -1), present
+        vectors, present = zip(*(self._look_up_bag(name, columns[name]) for name in self.history), strict=True)
+        return torch.cat(vectors, -1), torch.stack(present).any(0)
 
 
 class ActivationUnit(nn.Module):

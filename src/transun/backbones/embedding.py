@@ -27,7 +27,7 @@ class Dimension:
 
 @dataclass(frozen=True)
 class ByCardinality(Dimension):
-    """round(factor · size^power), between `least` and `most`: few ids need few numbers to be told apart.
+    """round(factor · size^power), between `least` and `most`: few ids need few numbers to distinguish them.
 
     Saves memory where one width for all would give a flag of two values as many numbers as a million users; the
     defaults are the rule of thumb 6·⁴√size.
@@ -62,7 +62,7 @@ class ByCardinality(Dimension):
 class ByTable(Dimension):
     """One chosen width for each table, by the name of its column.
 
-    What a network keeps when its tables grow: more ids, the same widths.
+    A network whose tables grow keeps its widths this way: more ids, the same vectors.
 
     >>> ByTable({"user": 16, "weekday": 2})("weekday", 7)
     2
@@ -146,14 +146,14 @@ class EmbeddingMLP:
         {'user': 10, 'item': 25}
 
         """
-        own = {name: size for name, size in {**self.ids, **self.bags}.items() if isinstance(size, int)}
+        tables = {name: size for name, size in {**self.ids, **self.bags}.items() if isinstance(size, int)}
         for name, size in sizes.items():
-            if name not in own:
-                raise ValueError(f"there is no table {name!r} to grow; there are {', '.join(own)}")
-            if size < own[name]:
-                raise ValueError(f"the table {name!r} has {own[name]} ids and cannot shrink to {size}")
+            if name not in tables:
+                raise ValueError(f"there is no table {name!r} to grow; there are {', '.join(tables)}")
+            if size < tables[name]:
+                raise ValueError(f"the table {name!r} has {tables[name]} ids and cannot shrink to {size}")
         # A rule that looks at sizes would widen the old vectors.
-        dim = self.dim if isinstance(self.dim, int) else ByTable(column_widths(own, self.dim))
+        dim = self.dim if isinstance(self.dim, int) else ByTable(column_widths(tables, self.dim))
         ids, bags = ({name: sizes.get(name, size) for name, size in group.items()} for group in (self.ids, self.bags))
         return replace(self, ids=ids, bags=bags, dim=dim)
 
@@ -191,10 +191,10 @@ def column_widths(sizes: Mapping[str, int | str], dim: int | Dimension) -> dict[
     >>> column_widths({"item": 16, "history": "item"}, ByCardinality())
     {'item': 12, 'history': 12}
     """
-    own = {
+    table_widths = {
         name: dim if isinstance(dim, int) else dim(name, size) for name, size in sizes.items() if isinstance(size, int)
     }
-    return {name: own[size if isinstance(size, str) else name] for name, size in sizes.items()}
+    return {name: table_widths[size if isinstance(size, str) else name] for name, size in sizes.items()}
 
 
 class Embedding(nn.Module):
@@ -245,8 +245,8 @@ class Embedding(nn.Module):
         if ids.ndim != 2:
             raise ValueError(f"column {name!r} holds several ids a row: give it shape (B, L), not {tuple(ids.shape)}")
         present = (ids >= 0).unsqueeze(-1)
-        # Padding needs some row: -1 reads row 0, and a caller that writes -1 - r for it has it read row r, lest the
-        # (zero) gradients of all padding wait for each other at one row of a GPU.
+        # Padding has to read some row: -1 reads row 0. A caller may write -1 - r instead, which reads row r, so that on
+        # a GPU the (zero) gradients of all padding do not wait for each other at one row.
         return self._look_up(name, torch.maximum(ids, -1 - ids)) * present, present
 
     def _look_up(self, name: str, ids: Tensor) -> Tensor:

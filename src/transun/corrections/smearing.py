@@ -91,7 +91,7 @@ class BinnedSmearing(Correction):
 
 
 def _condensed(residual: Tensor, weight: Tensor, points: int) -> tuple[Tensor, Tensor]:
-    """At most `points` residuals, and their shares, that summarise n of them; (points,) each, unused ones with share 0."""
+    """Residuals (points,) and their shares (points,) that summarise n residuals; unused ones have share 0."""
     order = residual.argsort()
     residual, weight = residual[order], weight[order] / weight.sum()
     group = torch.arange(len(residual), device=residual.device)

@@ -7,7 +7,7 @@ from transun.corrections.correction import Correction
 
 
 class TotalRatio(Correction):
-    """ŷ = c·T⁻¹(u) with c = Σy / ΣT⁻¹(u): the factor that makes the total of the held-out rows right.
+    """ŷ = c·T⁻¹(u) with c = Σy / ΣT⁻¹(u): the factor that makes the total of the rows it learns from right.
 
     The simplest correction, and scikit-learn's proposed "multiplicative" one. It keeps the order of predictions.
     Where the noise changes with x it moves error from one end to the other: right in total, wrong for most rows.
@@ -33,7 +33,7 @@ class TotalRatio(Correction):
 
 
 class TotalShift(Correction):
-    """ŷ = T⁻¹(u) + c with c the mean of y - T⁻¹(u): the shift that makes the total of the held-out rows right.
+    """ŷ = T⁻¹(u) + c with c the mean of y - T⁻¹(u): the shift that makes the total of the rows it learns from right.
 
     Scikit-learn's proposed "additive" correction. It suits a bias that is the same amount for every row, which
     amounts seldom have: small ones get the tail of the large ones added.

@@ -12,7 +12,7 @@ from transun.heads.wrappers import Scaled
 from transun.schemes import PoissonOffset
 from transun.transforms import Affine, Compose, Log1p
 
-# In units of the mean target: what lies below is as good as nothing.
+# In units of the mean target: smaller amounts are practically zero.
 _LEAST = 0.01
 
 
@@ -34,16 +34,16 @@ def PoissonSUN(shared: Sharing = 1) -> Head:  # noqa: N802 - named like the pape
 def AutoSUN(shared: Sharing = 0, order: float = 0.2) -> Head:  # noqa: N802
     """The mean of three unbiased predictions: from a log target, from quantiles and from a tree of bins.
 
-    Each describes y|x in its own way, is trained by its own loss, and has beside it the factor by which its mean is
-    off (`GTS` with `PoissonOffset`). A log target follows the order, quantiles the middle, bins whatever shape there
-    is; none is best everywhere and their errors differ, so their mean is better than each on most data. It is unbiased
-    because they are. For y ≥ 0.
+    Each describes y|x in its own way, is trained by its own loss, and has a branch for the factor by which its mean is
+    off (`GTS` with `PoissonOffset`). A log target follows the order, quantiles the middle of the distribution, bins its
+    shape; none is best everywhere and their errors differ, so their mean is better than each on most data. It is
+    unbiased because they are. For y ≥ 0.
 
     Args:
         shared: leading stages that the three share. 1 shares the embedding and costs little more than dense layers; 0
-            gives each its own network, which is more accurate and has three tables for one.
+            gives each a network of its own, which is more accurate and needs three tables instead of one.
         order: share of the prediction that keeps the order of the log target; see `RankPreserving`. More ranks as
-            the log target does, mostly better, and costs squared error; reports/ahead.md has both on six data sets.
+            the log target does, mostly better, and costs squared error; paper/reports has both on six data sets.
 
     >>> len(AutoSUN().branches)
     7

@@ -12,9 +12,9 @@ from transun.heads.head import Raw
 
 # Below this the ratio that defines γ loses half its digits, and its series is exact to 1e-9.
 _SERIES = 1e-4
-# What the grid search for α looks at: 0.001, 0.101, ..., 4.901.
+# The candidates of the grid search for α: 0.001, 0.101, ..., 4.901.
 _GRID = tuple(0.001 + 0.1 * step for step in range(50))
-# A logit of ±20 is a share of 2e-9: as good as empty, and a single row still pulls it back.
+# A logit of ±20 is a share of 2e-9: practically empty, and the gradient of a single row still moves it back.
 _EMPTY = 20.0
 
 
@@ -215,7 +215,7 @@ def _bend(fraction: Tensor, alpha: float) -> Tensor:
 def _quantiles(y: Tensor, levels: Tensor) -> Tensor:
     """Quantiles of y with linear interpolation; `torch.quantile` refuses more than 2²⁴ targets."""
     ordered = y.double().sort().values
-    place = levels.to(y.device) * (len(y) - 1)
-    below = place.floor().long()
+    position = levels.to(y.device) * (len(y) - 1)
+    below = position.floor().long()
     above = (below + 1).clamp(max=len(y) - 1)
-    return torch.lerp(ordered[below], ordered[above], place - below)
+    return torch.lerp(ordered[below], ordered[above], position - below)

@@ -17,12 +17,12 @@ class Blend(Head):
     differently. Blends nest.
 
     Args:
-        first: a head; its first branch lends its stages.
+        first: a head, whose first branch has the stages that others share.
         second: a head.
         share: of the second in the prediction.
         shared: leading stages that the second head shares with the first branch, at least. 1 shares the embedding: two
-            losses then teach one table, which is cheap and often better than one; 0 keeps the two heads apart, each
-            with what its own branches share.
+            losses then train one table, which is cheap and often better than one loss; 0 keeps the two heads apart,
+            each with the sharing of its own branches.
 
     >>> head = Blend(Poisson(scale=2.0), Poisson(scale=6.0))
     >>> head((torch.zeros(1, 1), torch.zeros(1, 1))).item()  # ½·2 + ½·6
@@ -40,20 +40,20 @@ class Blend(Head):
         self.transform = Identity(lower=min(t.lower for t in bounds), upper=max(t.upper for t in bounds))
 
     def loss(self, raw: Raw, y: Tensor) -> dict[str, Tensor]:
-        one, two = self._parts(raw)
-        first = {f"first.{name}": term for name, term in self.first.loss(one, y).items()}
-        return first | {f"second.{name}": term for name, term in self.second.loss(two, y).items()}
+        first_raw, second_raw = self._split(raw)
+        first = {f"first.{name}": term for name, term in self.first.loss(first_raw, y).items()}
+        return first | {f"second.{name}": term for name, term in self.second.loss(second_raw, y).items()}
 
     def point(self, raw: Raw) -> Tensor:
-        one, two = self._parts(raw)
-        first: Tensor = self.first(one)
-        second: Tensor = self.second(two)
+        first_raw, second_raw = self._split(raw)
+        first: Tensor = self.first(first_raw)
+        second: Tensor = self.second(second_raw)
         return first + self.share * (second - first)
 
     def undebiased(self, raw: Raw) -> Tensor:
-        one, two = self._parts(raw)
-        first = self.first.undebiased(one)
-        return first + self.share * (self.second.undebiased(two) - first)
+        first_raw, second_raw = self._split(raw)
+        first = self.first.undebiased(first_raw)
+        return first + self.share * (self.second.undebiased(second_raw) - first)
 
     @property
     def debiased(self) -> bool:
@@ -64,9 +64,9 @@ class Blend(Head):
         return self.first.rowwise and self.second.rowwise
 
     def ranking_pairs(self, raw: Raw, y: Tensor) -> RankingPairs:
-        one, two = self._parts(raw)
-        first = {f"first.{name}": pair for name, pair in self.first.ranking_pairs(one, y).items()}
-        return first | {f"second.{name}": pair for name, pair in self.second.ranking_pairs(two, y).items()}
+        first_raw, second_raw = self._split(raw)
+        first = {f"first.{name}": pair for name, pair in self.first.ranking_pairs(first_raw, y).items()}
+        return first | {f"second.{name}": pair for name, pair in self.second.ranking_pairs(second_raw, y).items()}
 
     def prepare(self, y: Tensor) -> Self:
         return self.replace(first=self.first.prepare(y), second=self.second.prepare(y))
@@ -74,12 +74,12 @@ class Blend(Head):
     def initial_outputs(self, y: Tensor) -> Raw:
         return (*self.first.initial_outputs(y), *self.second.initial_outputs(y))
 
-    def _parts(self, raw: Raw) -> tuple[Raw, Raw]:
+    def _split(self, raw: Raw) -> tuple[Raw, Raw]:
         count = len(self.first.branches)
         return raw[:count], raw[count:]
 
 
 def _joined(branch: Branch, before: int, shared: Sharing) -> Branch:
-    """A branch of the second head, `before` branches later: it shares with its own head's branch as it did."""
-    of = branch.shares_with + before if branch.shared else 0
-    return replace(branch, shared=most_shared(branch.shared, shared), shares_with=of)
+    """A branch of the second head, after `before` branches of the first; it still shares what it shared in its head."""
+    shares_with = branch.shares_with + before if branch.shared else 0
+    return replace(branch, shared=most_shared(branch.shared, shared), shares_with=shares_with)

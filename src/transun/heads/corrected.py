@@ -15,8 +15,8 @@ class Corrected(Wrapper):
 
     The rivals of GTS: no branch, no training, one pass over held-out rows. They see x only through u, and depend on
     what they assume about the residuals. Until `calibrate` the prediction is the inner head's, so that a model can be
-    trained and watched with the wrapper already on; `prepare`, which begins a training, forgets what was learned
-    before. The learned numbers are buffers: they travel in the `state_dict` and in an exported graph.
+    trained and validated inside the wrapper; `prepare`, which begins a training, resets the correction. The learned
+    numbers are buffers: they are saved in the `state_dict` and in an exported graph.
 
     Args:
         inner: the head to correct.
@@ -34,7 +34,7 @@ class Corrected(Wrapper):
     def __init__(self, inner: Head, correction: Correction) -> None:
         super().__init__(inner)
         self.correction = correction.on(inner.transform)
-        # A correction already answers in units of the target; what remains is the credible range of the inner head.
+        # A correction predicts in units of the target already; what remains is the credible range of the inner head.
         self.transform = Identity(lower=inner.transform.lower, upper=inner.transform.upper)
 
     def point(self, raw: Raw) -> Tensor:

@@ -27,17 +27,17 @@ from transun.transforms import Identity
 _FLOOR = 1e-2
 # Least step of a coefficient: an increase of exactly zero would have no logarithm.
 _LEAST = 1e-6
-# The starting value: quantiles looked at, and sweeps over the coefficients.
-_LOOKS, _SWEEPS = 200, 300
+# The starting value: quantiles that it is fitted to, and sweeps over the coefficients.
+_START_QUANTILES, _SWEEPS = 200, 300
 # How far beyond the largest training target a prediction stays credible.
 _HEADROOM = 10.0
 
 
 class CTM(TransformationModel):
-    """P(y ≤ v | x) = Φ(Σ ϑⱼ(x)·Bⱼ(t)), with Bernstein polynomials Bⱼ of t(v), the place of ln(1 + v) in its range.
+    """P(y ≤ v | x) = Φ(Σ ϑⱼ(x)·Bⱼ(t)), with Bernstein polynomials Bⱼ of t(v), the position of ln(1 + v) in its range.
 
     The coefficients increase, ϑⱼ = ϑⱼ₋₁ + softplus(rawⱼ), hence so does h: no shape is assumed, only smoothness. The
-    law lives between the smallest and the largest training target, with atoms at both ends; the lower one holds the
+    law lies between the smallest and the largest training target, with atoms at both ends; the lower one holds the
     zeros. ŷ = min + ∫(1 - F(v))dv by trapezoids, so a prediction never exceeds the largest training target.
 
     Args:
@@ -84,7 +84,7 @@ class CTM(TransformationModel):
 
     def h(self, raw: Raw, v: Tensor) -> Tensor:
         first, steps = self._coefficients(raw)
-        t = self._place(v)
+        t = self._position(v)
         within = t.clamp(0.0, 1.0)
         # Beyond the training targets h goes on straight, with the slope it has there.
         beyond = (t - within) * self.order * torch.where(t < 0, steps[:, :1], steps[:, -1:])
@@ -92,7 +92,7 @@ class CTM(TransformationModel):
 
     def log_slope(self, raw: Raw, y: Tensor) -> Tensor:
         _, steps = self._coefficients(raw)
-        slope = (_bernstein(self._place(y).clamp(0.0, 1.0), self.order - 1) * steps).sum(-1)
+        slope = (_bernstein(self._position(y).clamp(0.0, 1.0), self.order - 1) * steps).sum(-1)
         return (slope * (self.order / (self._high - self._low))).log() + self.axis.log_slope(y)
 
     def nll(self, raw: Raw, y: Tensor) -> Tensor:
@@ -124,14 +124,16 @@ class CTM(TransformationModel):
         return prepared.with_grid(y)
 
     def initial_outputs(self, y: Tensor) -> Raw:
-        level = middles(_LOOKS)
+        level = middles(_START_QUANTILES)
         v = quantiles(y, level)
         # With ties, the share of targets up to and including the value.
         share = torch.searchsorted(y.double().sort().values, v, right=True).double() / len(y) - 0.5 / len(y)
         n = normal_quantile(share, like=share)
         # Least squares on Φ⁻¹, with the weight that a share has there in probit regression.
         weight = (-n.square()).exp() / (share * (1.0 - share))
-        basis = torch.cat((torch.ones(len(v), 1).double(), self._tails(_bernstein(self._place(v), self.order))), dim=-1)
+        basis = torch.cat(
+            (torch.ones(len(v), 1).double(), self._tails(_bernstein(self._position(v), self.order))), dim=-1
+        )
         theta = _increasing(basis * weight.sqrt().unsqueeze(-1), n * weight.sqrt())
         return (torch.cat((theta[:1], inverse_softplus(theta[1:].clamp(min=1e-2)))).to(y.dtype),)
 
@@ -142,10 +144,10 @@ class CTM(TransformationModel):
 
     @staticmethod
     def _tails(basis: Tensor) -> Tensor:
-        """With how much each step counts, (…, order): the Bⱼ sum to one, and ϑ keeps a step from there on."""
+        """The weight of each step in h, (…, order): the Bⱼ sum to one, and a step raises all later coefficients."""
         return 1.0 - basis[..., :-1].cumsum(-1)
 
-    def _place(self, v: Tensor) -> Tensor:
+    def _position(self, v: Tensor) -> Tensor:
         return (self.axis(v) - self._low) / (self._high - self._low)
 
 
@@ -221,7 +223,7 @@ class CLTM(TransformationModel):
         ).with_grid(y)
 
     def initial_outputs(self, y: Tensor) -> Raw:
-        alpha, beta = self.criterion.line(self._standard(self.grid.double()), self._standard(self.seen(y)))
+        alpha, beta = self.criterion.line(self._standard(self.grid.double()), self._standard(self.rounded_like_grid(y)))
         return (torch.stack((alpha, inverse_softplus((beta - _FLOOR).clamp(min=1e-3)))).to(y.dtype),)
 
     def _line(self, raw: Raw) -> tuple[Tensor, Tensor]:

@@ -1,4 +1,4 @@
-"""Heads that model the whole law of y|x: its distribution function, quantiles and draws, and what such heads share."""
+"""Heads that model the whole law (distribution) of y|x: its distribution function, quantiles and draws."""
 
 import math
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ _HALVINGS = 35
 NORMAL_REACH = 8.0
 # e^80 is still a comfortable float32.
 _STEEPEST = 80.0
-# The spread that stands in for the missing one of constant targets, relative to their size.
+# The spread assumed for constant targets, which have none, relative to their size.
 _THINNEST = 1e-4
 
 
@@ -50,7 +50,7 @@ class Density(Head):
         least, high = torch.where(below & positive, origin, least), torch.where(below & ~positive, origin, high)
         low = least
         for halving in range(2 * _HALVINGS):
-            # A heavy tail ends where even halving would leave nothing of the digits of its bulk.
+            # Even halving from the end of a heavy tail would leave no digits for the bulk of the law.
             middle = 0.5 * (low + high) if halving >= _HALVINGS else (0.5 * (low.asinh() + high.asinh())).sinh()
             middle = middle.clamp(low, high)
             reached = self.cdf(raw, middle) >= level
@@ -127,7 +127,7 @@ class LogAxis(Axis):
     lower: ClassVar[float] = 0.0
 
     def __call__(self, y: Tensor) -> Tensor:
-        # A distribution function may be asked below -1, where the law has nothing left.
+        # `cdf` may be evaluated below -1, where the law has no mass.
         return y.clamp(min=-1.0 + 1e-6).log1p()
 
     def inverse(self, u: Tensor) -> Tensor:
@@ -144,7 +144,7 @@ class Hurdle(Density):
     """A Bernoulli for exact zeros beside a law G of all other targets: F(v) = (1 - p)·1[v ≥ 0] + p·G(v), ŷ = p·E_G[y].
 
     A repeated value draws every flexible density to a spike on it; zeros, the usual one, get a probability of their
-    own. If training has no zeros, p = 1 and the output meant for it is idle.
+    own. If training has no zeros, p = 1 and the output for it is not used.
 
     One branch: the logit of p, then the parameters of G. A subclass writes G on the standard axis
     x = (A(y) - centre) / scale, where a typical target lies within ±3.
@@ -214,7 +214,7 @@ class Hurdle(Density):
     def prepare(self, y: Tensor) -> Self:
         check_targets(y)
         self.transform.check(y)
-        u = self.axis(_rest(y).double())
+        u = self.axis(_nonzero(y).double())
         return self.replace(
             zeros=float((y == 0).double().mean()) if self.zeros is None else self.zeros,
             centre=float(u.mean()) if self.centre is None else self.centre,
@@ -224,8 +224,8 @@ class Hurdle(Density):
 
     def initial_outputs(self, y: Tensor) -> Raw:
         share = torch.tensor([1.0 - (self.zeros or 0.0)], dtype=torch.float64)
-        parameters = self.initial(self._standard(_rest(y).double()))
-        # Of certain zeros, or none, the logit is infinite; a millionth is certain enough.
+        parameters = self.initial(self._standard(_nonzero(y).double()))
+        # The logit of a share of 0 or 1 is infinite; a millionth is close enough.
         return (torch.cat((share.logit(eps=1e-6), parameters)).to(y.dtype),)
 
     def _split(self, raw: Raw) -> tuple[Tensor, Tensor]:
@@ -249,7 +249,7 @@ def widen(raw: Tensor) -> Tensor:
 
 
 def normal_cdf(x: Tensor) -> Tensor:
-    """Φ(x): torch has it, without a type."""
+    """Φ(x), with the type that torch's function lacks."""
     value: Tensor = torch.special.ndtr(x)
     return value
 
@@ -280,10 +280,10 @@ def quantiles(y: Tensor, levels: Tensor | Sequence[float]) -> Tensor:
     [2.0, 2.0, 3.0, 4.0]
     """
     ordered = y.double().sort().values
-    place = (torch.as_tensor(levels, dtype=torch.float64) * len(y) - 0.5).clamp(0.0, len(y) - 1.0)
-    below = place.floor().long()
+    position = (torch.as_tensor(levels, dtype=torch.float64) * len(y) - 0.5).clamp(0.0, len(y) - 1.0)
+    below = position.floor().long()
     above = (below + 1).clamp(max=len(y) - 1)
-    return torch.lerp(ordered[below], ordered[above], place - below)
+    return torch.lerp(ordered[below], ordered[above], position - below)
 
 
 def inverse_softplus(value: Tensor) -> Tensor:
@@ -304,7 +304,7 @@ def middles(count: int) -> Tensor:
     return (torch.arange(count, dtype=torch.float64) + 0.5) / count
 
 
-def _rest(y: Tensor) -> Tensor:
-    """The targets that are not zero; all of them where none is left."""
-    rest = y[y != 0]
-    return rest if len(rest) else y
+def _nonzero(y: Tensor) -> Tensor:
+    """The targets that are not zero, or all targets where all are zero."""
+    nonzero = y[y != 0]
+    return nonzero if len(nonzero) else y

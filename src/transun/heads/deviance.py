@@ -20,8 +20,8 @@ class LogLink(Head):
     So these heads are unbiased without a second branch. What p decides is how much large targets count: p = 1 weighs
     an error as it is, p = 2 relative to μ.
 
-    The raw output is bent, s = 20·tanh(raw / 20), in the loss and in the prediction alike: the same function for both,
-    so that what is learned is what is served.
+    The raw output is bounded, s = 20·tanh(raw / 20), by the same function in the loss and in the prediction, so that
+    the model predicts what it has learned.
 
     Args:
         scale: the unit of the target; None takes the mean of y in `prepare`, so that s = 0 predicts the mean.
@@ -38,7 +38,7 @@ class LogLink(Head):
         self._unit = 1.0 if scale is None else scale
 
     def deviance(self, s: Tensor, y: Tensor) -> Tensor:
-        """Half the deviance of y (B,) from eˢ (B,), less what depends on y alone."""
+        """Half the deviance of y (B,) from eˢ (B,), without the terms that depend on y alone."""
         raise NotImplementedError
 
     def loss(self, raw: Raw, y: Tensor) -> dict[str, Tensor]:
@@ -50,7 +50,7 @@ class LogLink(Head):
     def prepare(self, y: Tensor) -> Self:
         check_targets(y)
         self.transform.check(y)
-        # All-zero targets have no unit of their own.
+        # Targets that are all zero have no unit.
         return self.replace(scale=self.scale or float(y.double().mean()) or 1.0)
 
     def initial_outputs(self, y: Tensor) -> Raw:

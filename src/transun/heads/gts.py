@@ -11,7 +11,7 @@ from transun.transforms import Identity, Log1p, Power, Transform
 class GTS(Wrapper):
     """A head made unbiased: z learns y·κ(u) beside `inner`, and ŷ = z / κ(u) estimates E[y|x].
 
-    The point u of the inner head is detached in the cost (z - y·sg[κ(u)])², so the bias branch never pulls on the
+    The point u of the inner head is detached in the cost (z - y·sg[κ(u)])², so the bias branch never trains the
     inner one, and at the optimum z(x) = E[y|x]·κ(u(x)) whatever u is. What κ decides is how hard z is to learn:
     y·κ should have about the same spread everywhere.
 
@@ -35,18 +35,17 @@ class GTS(Wrapper):
         super().__init__(inner)
         self.scheme, self.shared = scheme, shared
         self.branches = (*inner.branches, Branch(shared=shared))
-        # z / κ is already in units of the target; what remains is what the inner head and the scheme believe in.
+        # z / κ is already in units of the target; what remains is the credible range of the inner head and the scheme.
         self.transform = Identity(lower=max(inner.transform.lower, scheme.min_target), upper=inner.transform.upper)
 
     def loss(self, raw: Raw, y: Tensor) -> dict[str, Tensor]:
-        *host, z = raw
-        u = self.inner.point(tuple(host)).detach()
-        terms = {f"inner.{name}": term for name, term in self.inner.loss(tuple(host), y).items()}
-        return terms | {"bias": self.scheme.cost(z.squeeze(-1), y, u, self.inner.transform)}
+        inner_raw, z = raw[:-1], raw[-1].squeeze(-1)
+        u = self.inner.point(inner_raw).detach()
+        terms = {f"inner.{name}": term for name, term in self.inner.loss(inner_raw, y).items()}
+        return terms | {"bias": self.scheme.cost(z, y, u, self.inner.transform)}
 
     def point(self, raw: Raw) -> Tensor:
-        *host, z = raw
-        return self.scheme.decode(z.squeeze(-1), self.inner.point(tuple(host)), self.inner.transform)
+        return self.scheme.decode(raw[-1].squeeze(-1), self.inner.point(raw[:-1]), self.inner.transform)
 
     def undebiased(self, raw: Raw) -> Tensor:
         return self.inner.undebiased(raw[:-1])
@@ -59,15 +58,15 @@ class GTS(Wrapper):
         return self.scheme.kappa(self.inner.point(raw[:-1]), self.inner.transform)
 
     def ranking_pairs(self, raw: Raw, y: Tensor) -> RankingPairs:
-        *host, z = raw
-        u = self.inner.point(tuple(host)).detach()
-        inner = {f"inner.{name}": pair for name, pair in self.inner.ranking_pairs(tuple(host), y).items()}
-        return inner | {"bias": (z.squeeze(-1), self.scheme.encode(y, u, self.inner.transform))}
+        inner_raw, z = raw[:-1], raw[-1].squeeze(-1)
+        u = self.inner.point(inner_raw).detach()
+        pairs = {f"inner.{name}": pair for name, pair in self.inner.ranking_pairs(inner_raw, y).items()}
+        return pairs | {"bias": (z, self.scheme.encode(y, u, self.inner.transform))}
 
     def initial_outputs(self, y: Tensor) -> Raw:
-        host = self.inner.initial_outputs(y)
-        u = self.inner.point(tuple(value.unsqueeze(0) for value in host)).expand_as(y)
-        return (*host, self.scheme.initial_z(y, u, self.inner.transform).reshape(1))
+        inner = self.inner.initial_outputs(y)
+        u = self.inner.point(tuple(value.unsqueeze(0) for value in inner)).expand_as(y)
+        return (*inner, self.scheme.initial_z(y, u, self.inner.transform).reshape(1))
 
 
 def TranSUN(  # noqa: N802 - a method keeps the name of its paper

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from transun.heads.density import Density
 
 Raw = tuple[Tensor, ...]
-"""What a network supplies: one (B, width) tensor per branch of the head."""
+"""The raw outputs of a network: one (B, width) tensor per branch of the head."""
 
 RankingPairs = dict[str, tuple[Tensor, Tensor]]
 """Named pairs of a score (B,) and the label (B,) that it should be ordered like."""
@@ -31,9 +31,9 @@ class Branch:
         width: raw outputs in this branch.
         shared: leading stages reused from an earlier branch, a number or "all", which leaves the branch only its output
             layer. More sharing costs less and couples the branches: their losses then train the same weights.
-        shares_with: which branch's stages they are, by its place among the head's branches.
+        shares_with: the branch whose stages are reused, by its index among the head's branches.
         trains_shared: whether its loss trains the shared stages too. If not it only reads them, and the branch they
-            belong to is trained as if this one were not there.
+            belong to is trained as if there were no other.
 
     """
 
@@ -82,7 +82,7 @@ class Head(nn.Module):
         return self.transform.inverse(self.point(raw))
 
     def undebiased(self, raw: Raw) -> Tensor:
-        """The prediction (B,) before any debiasing: what a plain head predicts, what a wrapper started from."""
+        """The prediction (B,) before any debiasing: that of the innermost head; for a plain head its own."""
         return self.forward(raw)
 
     @property
@@ -108,7 +108,7 @@ class Head(nn.Module):
         return True
 
     def ranking_pairs(self, raw: Raw, y: Tensor) -> RankingPairs:
-        """What a ranking loss may order: here the point, by the target."""
+        """The scores that a ranking loss may order, each with its label: here the point and the target."""
         return {"point": (self.point(raw), y)}
 
     def prepare(self, y: Tensor) -> Self:
@@ -123,13 +123,13 @@ class Head(nn.Module):
     def initial_outputs(self, y: Tensor) -> Raw:
         """The constant raw outputs, (width,) per branch, at which training on y begins.
 
-        The best constants are the right place: a network whose output biases start there spends its first steps
-        on differences between rows instead of on the mean.
+        They should be the best constants: a network whose output biases start there spends its first steps on
+        differences between rows instead of on the mean.
         """
         return tuple(torch.zeros(branch.width, dtype=y.dtype) for branch in self.branches)
 
     def wrap(self, base: "Head") -> "Head":
-        """The same wrappers around `base`, a head already prepared, in the place of the innermost one."""
+        """The same wrappers around `base`, a prepared head that replaces the innermost one."""
         if base.branches != self.branches:
             raise ValueError(f"a base with branches {base.branches} cannot stand where {self.branches} are needed")
         return base
@@ -140,7 +140,7 @@ class Head(nn.Module):
 
 
 class Wrapper(Head):
-    """A head around a head: everything is delegated to `inner` until a subclass says otherwise."""
+    """A head around a head: everything is delegated to `inner`, unless a subclass overrides it."""
 
     def __init__(self, inner: Head) -> None:
         super().__init__()
@@ -173,7 +173,7 @@ class Wrapper(Head):
 
     def prepare(self, y: Tensor) -> Self:
         prepared = self.replace(inner=self.inner.prepare(y))
-        prepared.transform.check(y)  # a wrapper may believe in fewer targets than what it wraps
+        prepared.transform.check(y)  # a wrapper may accept fewer targets than the head inside it
         return prepared
 
     def initial_outputs(self, y: Tensor) -> Raw:

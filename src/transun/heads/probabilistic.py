@@ -87,16 +87,16 @@ class ProbabilisticGTS(Wrapper, TransformationModel):
         return head
 
     def initial_outputs(self, y: Tensor) -> Raw:
-        host = self.inner.initial_outputs(y)
-        u = self.inner.point(tuple(value.unsqueeze(0) for value in host))
+        inner = self.inner.initial_outputs(y)
+        u = self.inner.point(tuple(value.unsqueeze(0) for value in inner))
         kappa = self.slope.kappa(u, self.inner.transform).double()
-        intercept, slope = self.criterion.line(self.grid.double() * kappa, self.seen(y) * kappa)
+        intercept, slope = self.criterion.line(self.grid.double() * kappa, self.rounded_like_grid(y) * kappa)
         s = inverse_softplus((slope - _FLOOR).clamp(min=_FLOOR))
-        return (*host, (-intercept).to(y.dtype).reshape(1), s.to(y.dtype).reshape(1))
+        return (*inner, (-intercept).to(y.dtype).reshape(1), s.to(y.dtype).reshape(1))
 
     def _law(self, raw: Raw) -> tuple[Tensor, Tensor]:
         """z and s·sg[κ(u)], each (B,): h(v) = -z + v·s·κ."""
-        *host, z, s = raw
-        u = self.inner.point(tuple(host)).detach()
+        *inner, z, s = raw
+        u = self.inner.point(tuple(inner)).detach()
         rate = (softplus(widen(s).squeeze(-1)) + _FLOOR) * self.slope.kappa(u, self.inner.transform)
         return widen(z).squeeze(-1), rate

@@ -71,15 +71,17 @@ class QuantileMean(Density):
     def quantile(self, raw: Raw, level: float | Tensor) -> Tensor:
         """The quantile at the level, (B,), by interpolation between the outputs."""
         q = self._unit * self._sorted(raw)
-        place = (torch.as_tensor(level, dtype=q.dtype, device=q.device) * self.levels - 0.5).clamp(0, self.levels - 1)
-        place = place.expand(q.shape[0]).unsqueeze(-1)
-        below = place.floor().long()
+        position = (torch.as_tensor(level, dtype=q.dtype, device=q.device) * self.levels - 0.5).clamp(
+            0, self.levels - 1
+        )
+        position = position.expand(q.shape[0]).unsqueeze(-1)
+        below = position.floor().long()
         low, high = q.gather(-1, below), q.gather(-1, (below + 1).clamp(max=self.levels - 1))
-        return torch.lerp(low, high, place - below).squeeze(-1)
+        return torch.lerp(low, high, position - below).squeeze(-1)
 
     def prepare(self, y: Tensor) -> Self:
         check_targets(y)
-        # All-zero targets have no unit of their own.
+        # Targets that are all zero have no unit.
         return self.replace(scale=self.scale or float(y.abs().double().mean()) or 1.0)
 
     def initial_outputs(self, y: Tensor) -> Raw:

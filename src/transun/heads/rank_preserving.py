@@ -10,14 +10,15 @@ from transun.transforms import Identity
 class RankPreserving(Wrapper):
     """ŷ = (1 - share)·ŷ_inner + share·(b + eps)·eʷ: b is the base of `inner`, w a linear function of its last layer.
 
-    A branch that learns a bias from x has noise of its own, and noise costs order; log-trained points rank better than
-    any debiased prediction made from them. The factor eʷ here is linear in the activation that b itself is linear in.
-    It only reads it: the inner head is trained as if nobody looked. So it has little freedom to change the order, and
-    with Poisson deviance as its cost the totals are right. The sum is unbiased where the inner prediction is and the
-    linear factor can follow E[y|x] / b; its error there is what `share` trades for order. Costs one output. For y ≥ 0.
+    A branch that learns a bias from x adds noise, and noise costs ranking quality; log-trained points rank better than
+    any debiased prediction made from them. The logarithm w of the factor is linear in the same activation as the point
+    of b, and its loss does not train that activation: the inner head is trained as if the branch were not there. So the
+    factor has little freedom to change the order, and with Poisson deviance as its cost the totals are right. The sum
+    is unbiased where the inner prediction is and the factor can follow E[y|x] / b; where it cannot, `share` trades
+    error for order. Costs one output. For y ≥ 0.
 
     Args:
-        inner: the head, with a base worth keeping the order of: that of a `GTS` is its inner head's prediction.
+        inner: the head whose undebiased prediction ranks well: for a `GTS` that is the prediction of its inner head.
         share: of the prediction that keeps the order.
         eps: in units of the target; keeps b off zero, where no factor could lift it.
 
@@ -40,15 +41,15 @@ class RankPreserving(Wrapper):
         )
 
     def loss(self, raw: Raw, y: Tensor) -> dict[str, Tensor]:
-        *host, w = raw
-        terms = {f"inner.{name}": term for name, term in self.inner.loss(tuple(host), y).items()}
-        base = self.inner.undebiased(tuple(host)).detach()
-        return terms | {"order": self._scheme.cost(w.squeeze(-1), y, base, Identity())}
+        inner_raw, w = raw[:-1], raw[-1].squeeze(-1)
+        terms = {f"inner.{name}": term for name, term in self.inner.loss(inner_raw, y).items()}
+        base = self.inner.undebiased(inner_raw).detach()
+        return terms | {"order": self._scheme.cost(w, y, base, Identity())}
 
     def point(self, raw: Raw) -> Tensor:
-        *host, w = raw
-        inner: Tensor = self.inner(tuple(host))
-        return inner + self.share * (self._scheme.decode(w.squeeze(-1), self.undebiased(raw), Identity()) - inner)
+        inner: Tensor = self.inner(raw[:-1])
+        ordered = self._scheme.decode(raw[-1].squeeze(-1), self.undebiased(raw), Identity())
+        return inner + self.share * (ordered - inner)
 
     def undebiased(self, raw: Raw) -> Tensor:
         return self.inner.undebiased(raw[:-1])
@@ -61,6 +62,6 @@ class RankPreserving(Wrapper):
         return {f"inner.{name}": pair for name, pair in inner.items()} | {"order": (self.point(raw), y)}
 
     def initial_outputs(self, y: Tensor) -> Raw:
-        host = self.inner.initial_outputs(y)
-        base = self.inner.undebiased(tuple(value.unsqueeze(0) for value in host)).expand_as(y)
-        return (*host, self._scheme.initial_z(y, base, Identity()).reshape(1))
+        inner = self.inner.initial_outputs(y)
+        base = self.inner.undebiased(tuple(value.unsqueeze(0) for value in inner)).expand_as(y)
+        return (*inner, self._scheme.initial_z(y, base, Identity()).reshape(1))

@@ -33,7 +33,7 @@ class Criterion:
 class GridScore(Criterion):
     """-ln Φ(h(v)) where y ≤ v and -ln Φ(-h(v)) where y > v, averaged over a grid of quantiles v of the training data.
 
-    A proper score of the distribution function: it asks for no density, so zeros and other repeated values do no harm.
+    A proper score of the distribution function: it needs no density, so zeros and other repeated values do no harm.
     It sees the target only as above or below each grid point; what happens beyond the last one is extrapolated.
 
     Args:
@@ -96,7 +96,7 @@ class Likelihood(Criterion):
 
 
 class TransformationModel(Density):
-    """P(y ≤ v | x) = Φ(h(v|x)). A subclass writes h and ln h', and says what it minimises.
+    """P(y ≤ v | x) = Φ(h(v|x)). A subclass writes h and ln h'; `criterion` is what it minimises.
 
     Args:
         criterion: the cost of a law.
@@ -129,24 +129,24 @@ class TransformationModel(Density):
     def cdf(self, raw: Raw, v: Tensor) -> Tensor:
         return normal_cdf(self.h(raw, v.unsqueeze(-1)).squeeze(-1))
 
-    def seen(self, y: Tensor) -> Tensor:
-        """The targets as the grid sees them, in float64: rounded like it, so that one on a grid point stays there."""
+    def rounded_like_grid(self, y: Tensor) -> Tensor:
+        """The targets in float64, but rounded like the grid, so that a target on a grid point stays there."""
         return y.to(self.grid.dtype).double()
 
     def with_grid(self, y: Tensor) -> Self:
         """The same head, with the grid of its criterion laid over the training targets."""
         points = self.criterion.points
-        # The least target with a share of at least (j - ½) / points up to it, in whole numbers: the grid is of targets.
-        place = ((2 * torch.arange(points) + 1) * len(y) - 1) // max(2 * points, 1)
-        self.grid.copy_(y.sort().values[place])
+        # Grid point j is the smallest target whose cumulative share is at least (j - ½) / points: integer arithmetic.
+        index = ((2 * torch.arange(points) + 1) * len(y) - 1) // max(2 * points, 1)
+        self.grid.copy_(y.sort().values[index])
         return self
 
 
 def log_ndtr(x: Tensor) -> Tensor:
     """The logarithm of Φ(x), with a gradient that stays right far below zero.
 
-    The derivative that torch knows for its own function is a difference of numbers like x²: in float32 it is noise from
-    -1000 on and can be infinite.
+    The derivative of torch's own function is a difference of numbers like x²: in float32 it is noise below -1000 and
+    can be infinite.
 
     >>> x = torch.tensor([0.0, -1e6], requires_grad=True)
     >>> [round(g) for g in torch.autograd.grad(log_ndtr(x).sum(), x)[0].tolist()]  # √(2/π) and 1e6

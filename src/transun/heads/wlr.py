@@ -37,7 +37,7 @@ class Odds(Head):
         self.transform.check(y)
         if math.isfinite(self.upper):
             return self.replace()
-        # Targets that are all zero have no scale of their own.
+        # Targets that are all zero have no scale.
         return self.replace(upper=min(_HEADROOM * (float(y.max()) or 1.0), LARGEST))
 
 
@@ -76,7 +76,7 @@ class WLR(Odds):
     def prepare(self, y: Tensor) -> Self:
         prepared = super().prepare(y)
         if self.threshold is None:
-            prepared = prepared.replace(threshold=_usual_threshold(y))
+            prepared = prepared.replace(threshold=_default_threshold(y))
         positive = prepared._positive(y)
         for missing, side in ((not positive.any(), "above"), (bool(positive.all()), "at or below")):
             if missing:
@@ -155,7 +155,7 @@ class SoftWLR(Odds):
         return (_log(y.double().mean()).to(y.dtype),)
 
 
-def _usual_threshold(y: Tensor) -> float:
+def _default_threshold(y: Tensor) -> float:
     if (y == 0.0).double().mean() >= _ENOUGH_ZEROS:
         return 0.0
     # By sorting: torch.quantile refuses more than 2²⁴ targets.

@@ -14,7 +14,7 @@ from transun.transforms import Affine, Compose, Identity
 class Scaled(Wrapper):
     """Trains `inner` on y / scale and predicts scale·ŷ, with the scale learned from the training targets.
 
-    An optimiser with one learning rate wants outputs of order one. Every mean-unbiased head is equivariant, so scaling
+    An optimiser with one learning rate needs outputs of order one. Every mean-unbiased head is equivariant, so scaling
     changes the path and not the goal. Constants of the inner head such as ε or Huber's δ are then in units of the
     scale.
 
@@ -53,7 +53,7 @@ class Scaled(Wrapper):
 
     def prepare(self, y: Tensor) -> Self:
         check_targets(y)
-        # All-zero targets have no unit of their own.
+        # Targets that are all zero have no unit.
         scale = self.scale or float(y.abs().double().mean()) or 1.0
         return self.replace(inner=self.inner.prepare(y / scale), scale=scale)
 
@@ -69,8 +69,8 @@ class Ranked(Wrapper):
     an ordered pair adds exactly 0. A pair carries the sample weight of its higher row.
 
     Args:
-        inner: the head whose `scores` are ordered.
-        on: names of the scores to order; empty means all that the head has.
+        inner: the head whose `ranking_pairs` are ordered.
+        on: names of the pairs to order; empty means all pairs of the head.
         strength: factor of the ranking terms.
 
     >>> head = Ranked(PointHead())
@@ -93,11 +93,11 @@ class Ranked(Wrapper):
 
     def loss(self, raw: Raw, y: Tensor) -> dict[str, Tensor]:
         terms = self.inner.loss(raw, y)
-        scores = self.inner.ranking_pairs(raw, y)
-        for name in self.on or tuple(scores):
-            if name not in scores:
-                raise ValueError(f"Ranked: {name!r} is not a score of the inner head; it has {', '.join(scores)}")
-            terms[f"rank.{name}"] = self.strength * pairwise_logistic(*scores[name])
+        pairs = self.inner.ranking_pairs(raw, y)
+        for name in self.on or tuple(pairs):
+            if name not in pairs:
+                raise ValueError(f"Ranked: {name!r} is not a score of the inner head; it has {', '.join(pairs)}")
+            terms[f"rank.{name}"] = self.strength * pairwise_logistic(*pairs[name])
         return terms
 
 

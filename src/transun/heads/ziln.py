@@ -80,7 +80,7 @@ class LogNormal(Density):
         self.transform.check(y)
         if math.isfinite(self.upper):
             return self.replace()
-        # Targets that are all zero have no scale of their own.
+        # Targets that are all zero have no scale.
         return self.replace(upper=min(_HEADROOM * (float(y.max()) or 1.0), LARGEST))
 
     def initial_outputs(self, y: Tensor) -> Raw:
