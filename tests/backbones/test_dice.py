@@ -101,29 +101,29 @@ def test_compiled_equals_eager(masked):
     generator = torch.Generator().manual_seed(0)
     batches = torch.randn(3, 6, 5, 4, generator=generator) * 2.0 + 3.0
     present = torch.rand(6, 5, 1, generator=generator) > 0.3 if masked else None
-    found = []
+    results = []
     for build_for in (lambda dice: dice, lambda dice: torch.compile(dice, backend="aot_eager", fullgraph=True)):
         dice = Dice(beta=1.0).build(4)
         run, x = build_for(dice), [rows.clone().requires_grad_() for rows in batches]
         out = torch.stack([run(rows, present) for rows in x])
         (out * torch.linspace(-1.0, 1.0, 4)).sum().backward()
         gradients = [tensor.grad for tensor in (*x, dice.alpha, dice.beta)]
-        found.append({"out": out, "gradients": gradients, **dice.state_dict()})
-    torch.testing.assert_close(found[1], found[0])
+        results.append({"out": out, "gradients": gradients, **dice.state_dict()})
+    torch.testing.assert_close(results[1], results[0])
 
 
 def test_what_padding_holds_reaches_nothing_else():
     x = torch.randn(3, 4, 2, generator=torch.Generator().manual_seed(0))
     present = torch.ones(3, 4, 1, dtype=torch.bool)
     present[:, 0] = False
-    found = []
+    results = []
     for held in (0.0, 1e15):  # its square is still a number
         dice = Dice(beta=1.0).build(2)
         columns = x.masked_fill(~present, held).requires_grad_()
         out = dice(columns, present)[:, 1:]
         out.square().sum().backward()
-        found.append([out, columns.grad[:, 1:], dice.beta.grad, *dice.buffers()])
-    torch.testing.assert_close(found[0], found[1])
+        results.append([out, columns.grad[:, 1:], dice.beta.grad, *dice.buffers()])
+    torch.testing.assert_close(results[0], results[1])
 
 
 def test_statistics_far_from_zero():

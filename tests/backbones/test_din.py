@@ -63,13 +63,13 @@ def reference(backbone, model, columns):
         q = torch.cat([tables[target][columns[target][row]] for target in HISTORY.values()])
         entries, scores = [], []
         for t in range(columns["clicks"].shape[1]):
-            found = [int(columns[name][row, t]) for name in HISTORY]
-            if found == [-1, -1]:
+            entry = [int(columns[name][row, t]) for name in HISTORY]
+            if entry == [-1, -1]:
                 continue
             k = torch.cat(
                 [
                     tables[target][i] if i >= 0 else torch.zeros(tables[target].shape[1])
-                    for i, target in zip(found, HISTORY.values(), strict=True)
+                    for i, target in zip(entry, HISTORY.values(), strict=True)
                 ]
             )
             x = torch.cat([q, k, q - k, q * k])

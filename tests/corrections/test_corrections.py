@@ -144,14 +144,14 @@ class TestCorrection:
         twice = torch.arange(60).repeat_interleave(weight.long())
         # Grouped residuals are the one place where two half rows may fall apart; without grouping all is exact.
         exact = {"Smearing": Smearing(), "BinnedSmearing": BinnedSmearing(3)}.get(type(correction).__name__, correction)
-        one, other = exact.fit(u, y, Log1p(), weight), exact.fit(u[twice], y[twice], Log1p())
-        torch.testing.assert_close(one(u), other(u), rtol=1e-5, atol=0.0)
+        weighted, repeated = exact.fit(u, y, Log1p(), weight), exact.fit(u[twice], y[twice], Log1p())
+        torch.testing.assert_close(weighted(u), repeated(u), rtol=1e-5, atol=0.0)
 
     def test_rows_of_weight_zero_do_not_count(self, correction):
         u, y = normal(60) + 3.0, (normal(60) + normal(60, 1) + 3.0).exp()
         weight = (torch.arange(60) < 40).double()
-        one, other = correction.fit(u, y, Log1p(), weight), correction.fit(u[:40], y[:40], Log1p())
-        assert torch.equal(one(u), other(u))
+        weighted, without = correction.fit(u, y, Log1p(), weight), correction.fit(u[:40], y[:40], Log1p())
+        assert torch.equal(weighted(u), without(u))
 
     def test_export_equals_eager(self, correction):
         y = population("SM-BU", 1000)
@@ -333,9 +333,11 @@ class TestIsotonic:
         y = 3.0 * x.square() * normal(50_000, 1).exp() / math.exp(0.5)
         correction = SmoothIsotonic().fit(Log1p()(x), y, Log1p())
         for low in (1.0, 1.5, 2.0, 2.5):
-            own = (x >= low) & (x < low + 0.5)
-            noise = y[own].std() / own.sum().sqrt() / y[own].mean()
-            assert correction(Log1p()(x[own])).mean() / y[own].mean() - 1 == pytest.approx(0.0, abs=4 * noise.item())
+            in_bin = (x >= low) & (x < low + 0.5)
+            noise = y[in_bin].std() / in_bin.sum().sqrt() / y[in_bin].mean()
+            assert correction(Log1p()(x[in_bin])).mean() / y[in_bin].mean() - 1 == pytest.approx(
+                0.0, abs=4 * noise.item()
+            )
         torch.testing.assert_close(
             correction(Log1p()(torch.tensor([2.0], dtype=torch.float64))),
             torch.tensor([12.0]).double(),

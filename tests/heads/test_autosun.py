@@ -33,9 +33,9 @@ def test_the_mean_of_targets_that_need_no_help(noise, head):
     assert (data.y >= 0.0).all()
     model = Model(EmbeddingMLP({"item": ITEMS}, hidden=(16,)), head)
     fit(model, data, plain_recipe(optimiser=Adam(3e-3), epochs=12, batch_size=100, decay=linear))
-    found = balance(model, data)({"item": torch.arange(ITEMS)})
+    prediction = balance(model, data)({"item": torch.arange(ITEMS)})
     # 1,000 rows of sd √3 tell a mean within 0.055; four of these for the sample, the rest for the training.
-    assert (found - LEVELS).abs().max().item() < 0.3
+    assert (prediction - LEVELS).abs().max().item() < 0.3
 
 
 def test_two_thousand_rows_of_a_heavy_tail_do_not_diverge():

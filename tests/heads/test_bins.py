@@ -69,9 +69,9 @@ class TestEdges:
 
     def test_ead_chooses_as_published_code_does(self):
         """methods.md §6: with β = 50 and four bins α = 0.2 on RS-G and none elsewhere."""
-        found = {column: EAD().choose(population(column, largest=True), 4) for column in COLUMNS}
-        assert found.pop("RS-G") == pytest.approx(0.201)
-        assert set(found.values()) == {0.001}
+        alphas = {column: EAD().choose(population(column, largest=True), 4) for column in COLUMNS}
+        assert alphas.pop("RS-G") == pytest.approx(0.201)
+        assert set(alphas.values()) == {0.001}
 
     def test_more_targets_than_torch_quantile_takes(self):
         y = torch.arange(2**24 + 2, dtype=torch.int32).float()
@@ -154,8 +154,8 @@ class TestBinned:
         edges, shares = head.edges.double(), head.shares(raw)[0]
         v = torch.linspace(-1.0, float(DRAWS.max()) + 1.0, 500, dtype=torch.float64)
         expected = np.interp(v, edges, np.concatenate(([0.0], shares.cumsum(0))))
-        found = head.cdf((raw[0].expand(500, -1),), v)
-        np.testing.assert_allclose(found, expected, atol=1e-12)
+        below = head.cdf((raw[0].expand(500, -1),), v)
+        np.testing.assert_allclose(below, expected, atol=1e-12)
 
     def test_quantiles_invert_it(self, head):
         head = head.prepare(DRAWS)

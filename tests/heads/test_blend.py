@@ -23,8 +23,8 @@ class TestBlend:
         raw = tuple(torch.tensor([[0.3]], requires_grad=True) for _ in range(2))
         sum(term.sum() for term in head.loss(raw, Y[3:4]).values()).backward()
         alone = [torch.tensor([[0.3]], requires_grad=True) for _ in range(2)]
-        for part, one in zip((LogMSE(), Poisson(scale=2.0)), alone, strict=True):
-            sum(term.sum() for term in part.loss((one,), Y[3:4]).values()).backward()
+        for part, output in zip((LogMSE(), Poisson(scale=2.0)), alone, strict=True):
+            sum(term.sum() for term in part.loss((output,), Y[3:4]).values()).backward()
         assert [value.grad.item() for value in raw] == [value.grad.item() for value in alone]
 
     def test_branches_of_the_second_share_at_least_so_many_stages(self):

@@ -31,8 +31,8 @@ VARIANTS = [
 @pytest.mark.parametrize("row", ROWS)
 def test_constant_input_limit(row, column):
     head, expected = ROWS[row]
-    found = stationary(head, whole_range(column)) / MEANS[column] - 1.0
-    assert found == pytest.approx(expected[COLUMNS.index(column)], abs=1e-3)
+    error = stationary(head, whole_range(column)) / MEANS[column] - 1.0
+    assert error == pytest.approx(expected[COLUMNS.index(column)], abs=1e-3)
 
 
 def test_searched_alpha():

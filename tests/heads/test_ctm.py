@@ -132,8 +132,8 @@ class TestCLTM:
     def test_log_axis_has_the_lognormal_limit(self):
         """methods.md §13.1, "NTE log (exact)", which is normal theory on ln(1 + y) with zeros among the rest."""
         expected = [-0.0034, -0.2061, -0.1278, 0.0006, 0.1871, 0.1322, 0.0010, 0.2829]
-        found = [sre(CLTM(), column, n=5000) for column in COLUMNS]
-        assert found == pytest.approx(expected, abs=1e-3)
+        errors = [sre(CLTM(), column, n=5000) for column in COLUMNS]
+        assert errors == pytest.approx(expected, abs=1e-3)
 
     def test_draws_follow_the_law(self):
         head = CLTM(centre=0.7, scale=1.3)
@@ -171,8 +171,8 @@ class TestGridScore:
 
 def test_log_ndtr_and_its_gradient():
     x = torch.tensor([-1e6, -3000.0, -40.0, -1.5, -1.0, 0.0, 3.0, 30.0])
-    given = x.clone().requires_grad_()
-    (gradient,) = torch.autograd.grad(log_ndtr(given).sum(), given)
+    leaf = x.clone().requires_grad_()
+    (gradient,) = torch.autograd.grad(log_ndtr(leaf).sum(), leaf)
     np.testing.assert_allclose(log_ndtr(x), stats.norm.logcdf(x.double()), rtol=1e-5, atol=1e-30)
     mills = np.exp(stats.norm.logpdf(x.double()) - stats.norm.logcdf(x.double()))
     np.testing.assert_allclose(gradient[1:], mills[1:], rtol=1e-4, atol=1e-12)

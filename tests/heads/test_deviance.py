@@ -45,9 +45,9 @@ def test_scale_is_the_mean_and_the_start_is_exact(power):
     prepared = HEADS[power].prepare(Y)
     assert prepared.scale == pytest.approx(Y.mean().item())
     assert prepared.initial_outputs(Y)[0].item() == pytest.approx(0.0, abs=1e-12)
-    given = HEADS[power].replace(scale=100.0).prepare(Y)
-    assert given.scale == 100.0
-    assert given((given.initial_outputs(Y)[0].unsqueeze(0),)).item() == pytest.approx(Y.mean().item())
+    hundred = HEADS[power].replace(scale=100.0).prepare(Y)
+    assert hundred.scale == 100.0
+    assert hundred((hundred.initial_outputs(Y)[0].unsqueeze(0),)).item() == pytest.approx(Y.mean().item())
 
 
 def test_all_zero_targets_predict_next_to_nothing():

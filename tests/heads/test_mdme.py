@@ -21,9 +21,9 @@ VARIANTS = [MDME(), MDME(1, 1), MDME(1, 5), MDME(5, 1, ordinal=1.0), ARGMAX, MDM
 
 @pytest.mark.parametrize("column", COLUMNS)
 def test_constant_input_limit_of_argmax(column):
-    found = stationary(ARGMAX, whole_range(column), level=1e-6) / MEANS[column] - 1.0
-    found = abs(found) if column in TIED else found
-    assert min(abs(found - value) for value in PUBLISHED[COLUMNS.index(column)]) < 1e-3
+    error = stationary(ARGMAX, whole_range(column), level=1e-6) / MEANS[column] - 1.0
+    error = abs(error) if column in TIED else error
+    assert min(abs(error - value) for value in PUBLISHED[COLUMNS.index(column)]) < 1e-3
 
 
 @pytest.mark.parametrize(("column", "largest", "expected"), [("RS-G", 18.62, -0.1089), ("RS-ZIG", 17.70, -0.1714)])
@@ -106,9 +106,9 @@ class TestLoss:
         order = torch.tensor([[1.0, -1.0, 0.5, 0.25, 0.0]])
         raw = (torch.cat((torch.zeros(1, 15), order), 1),)
         # y = 2.5 is in the first bucket of group 1: its group is above 0 and not above 1, its bucket not above 0.
-        found = head.loss(raw, torch.tensor([2.5]))["ordinal"].item()
+        cost = head.loss(raw, torch.tensor([2.5]))["ordinal"].item()
         expected = 2.0 * (np.log1p(np.exp(-1.0)) + np.log1p(np.exp(-1.0)) + np.log1p(np.exp(0.25)))
-        assert found == pytest.approx(expected)
+        assert cost == pytest.approx(expected)
 
     def test_distillation_teaches_the_classes_and_not_the_teacher(self):
         head = MDME(2, 2, ordinal=1.0, distillation=0.5, temperature=0.5)

@@ -103,13 +103,13 @@ def test_start_is_a_mixture_of_different_components(build, column):
     (start,) = head.initial_outputs(y)
     means = start[4:7]
     assert means.unique().numel() == 3
-    one = build(1).prepare(y)
+    single = build(1).prepare(y)
 
     def cost(head, start):
         return sum(term.mean() for term in head.loss((start.expand(len(y), -1),), y).values())
 
     # SM-TN is nearly normal: there the second and third component find next to nothing to gain.
-    assert cost(head, start) < cost(one, one.initial_outputs(y)[0]) + 1e-4
+    assert cost(head, start) < cost(single, single.initial_outputs(y)[0]) + 1e-4
 
 
 def test_no_component_collapses_onto_a_repeated_value():

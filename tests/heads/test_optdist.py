@@ -49,7 +49,7 @@ def random_raw(head, rows, seed=0):
 
 def each_cost(raw, y):
     """The negative log likelihood (B, K) of each expert of a default OptDist."""
-    return torch.stack([sum(ZILN().loss((own,), y).values()) for own in raw[:-1]], -1)
+    return torch.stack([sum(ZILN().loss((expert_raw,), y).values()) for expert_raw in raw[:-1]], -1)
 
 
 @pytest.mark.parametrize("column", COLUMNS)
@@ -81,8 +81,8 @@ def test_experts_weighted_by_responsibilities_would_split_the_targets():
         return -(-each_cost(raw, y)).logsumexp(-1).mean()
 
     for expert in minimise(cost, start).split(3):
-        found = head.expert((expert.unsqueeze(0),)).item()
-        assert abs(found / MEANS["SM-BU"] - 1.0 - EXPECTED["SM-BU"]) > 0.3
+        prediction = head.expert((expert.unsqueeze(0),)).item()
+        assert abs(prediction / MEANS["SM-BU"] - 1.0 - EXPECTED["SM-BU"]) > 0.3
 
 
 class TestLoss:
@@ -104,8 +104,10 @@ class TestLoss:
         raw = tuple(value.requires_grad_() for value in random_raw(head, 4))
         gradients = torch.autograd.grad(sum(term.sum() for term in head.loss(raw, Y).values()), raw)
         q = raw[-1].softmax(-1)
-        for index, own in enumerate(raw[:-1]):
-            (alone,) = torch.autograd.grad(sum(term.sum() for term in ZILN().loss((own,), Y).values()), own)
+        for index, expert_raw in enumerate(raw[:-1]):
+            (alone,) = torch.autograd.grad(
+                sum(term.sum() for term in ZILN().loss((expert_raw,), Y).values()), expert_raw
+            )
             torch.testing.assert_close(gradients[index], q[:, index : index + 1] * alone)
 
     def test_labels_of_the_gate_are_detached(self):
@@ -133,7 +135,7 @@ class TestLoss:
         means = [math.exp(mu + math.log(2.0) ** 2 / 2) - 1.0 for mu in (0.0, 4.0)]
         assert head(raw).item() == pytest.approx(sum(means) / 2, rel=1e-6)
         y = torch.tensor([1.0])
-        each = [LogNormal().loss((own,), y)["amount"].item() for own in raw[:2]]
+        each = [LogNormal().loss((expert_raw,), y)["amount"].item() for expert_raw in raw[:2]]
         assert head.loss(raw, y)["experts"].item() == pytest.approx(sum(each) / 2, rel=1e-6)
 
 
@@ -232,9 +234,12 @@ class TestStart:
         head = OptDist().prepare(y)
         *experts, gate = head.initial_outputs(y)
         assert (gate == 0).all()
-        for one, other in zip(experts[1:], experts, strict=False):
-            assert (one != other).all()
-        costs = [sum(t.mean() for t in head.expert.loss((own.expand(len(y), -1),), y).values()) for own in experts]
+        for expert, previous in zip(experts[1:], experts, strict=False):
+            assert (expert != previous).all()
+        costs = [
+            sum(t.mean() for t in head.expert.loss((expert_raw.expand(len(y), -1),), y).values())
+            for expert_raw in experts
+        ]
         assert max(costs) - min(costs) < 3.0
 
 

@@ -75,7 +75,7 @@ def test_start_is_the_probit_fit(column):
     """Of location and width, found again by scipy's simplex on the score itself."""
     y = population(column, 4000)
     head = ProbabilisticGTS(LogMSE()).prepare(y)
-    found = head(tuple(value.unsqueeze(0) for value in head.initial_outputs(y))).item()
+    prediction = head(tuple(value.unsqueeze(0) for value in head.initial_outputs(y))).item()
     grid = head.grid.double().numpy()
     share = (y.float().numpy()[:, None] <= head.grid.numpy()).mean(0)
 
@@ -85,7 +85,7 @@ def test_start_is_the_probit_fit(column):
 
     start = (y.mean().item(), np.log(y.std().item()))
     best = optimize.minimize(score, start, method="Nelder-Mead", options={"xatol": 1e-8, "fatol": 1e-12})
-    assert found == pytest.approx(max(best.x[0], 0.0), rel=1e-4)
+    assert prediction == pytest.approx(max(best.x[0], 0.0), rel=1e-4)
 
 
 @pytest.mark.parametrize("slope", [ReciprocalTarget(eps=0.1), ReciprocalPoint(), Magnitude()])

@@ -49,13 +49,13 @@ def test_ends_hold_atoms():
 
 def test_prediction_is_the_mean_of_the_law():
     levels = (torch.arange(6000) + 0.5) / 6000
-    one = (RAW[0][:1].expand(6000, -1),)
-    assert HEAD.quantile(one, levels).mean().item() == pytest.approx(HEAD(RAW)[0].item(), abs=1e-4)
+    same_raw = (RAW[0][:1].expand(6000, -1),)
+    assert HEAD.quantile(same_raw, levels).mean().item() == pytest.approx(HEAD(RAW)[0].item(), abs=1e-4)
 
 
 def test_draws_follow_the_law():
-    one = (RAW[0][:1].expand(4000, -1),)
-    draws = HEAD.sample(one, torch.Generator().manual_seed(0))
+    same_raw = (RAW[0][:1].expand(4000, -1),)
+    draws = HEAD.sample(same_raw, torch.Generator().manual_seed(0))
     inner = draws[(draws > draws.min()) & (draws < draws.max())]  # between the atoms the law is continuous
     uniform = (HEAD.cdf((RAW[0][:1].expand(len(inner), -1),), inner) - 1 / 12) / (10 / 12)
     assert stats.kstest(uniform.numpy(), "uniform").pvalue > 1e-3
@@ -73,8 +73,8 @@ def test_repeated_values():
 def test_start_is_the_mean_of_the_population_quantiles(column, scipy_law):
     y = population(column)
     head = QuantileMean(16).prepare(y)
-    found = head((head.initial_outputs(y)[0].unsqueeze(0),)).item()
-    assert found == pytest.approx(scipy_law.ppf((np.arange(16) + 0.5) / 16).mean(), rel=1e-3)
+    prediction = head((head.initial_outputs(y)[0].unsqueeze(0),)).item()
+    assert prediction == pytest.approx(scipy_law.ppf((np.arange(16) + 0.5) / 16).mean(), rel=1e-3)
 
 
 def test_the_tail_is_cut():

@@ -19,9 +19,9 @@ def gradients(head):
 
 def test_the_inner_head_is_trained_as_if_nobody_looked():
     alone, _ = gradients(GTS(LogMSE(), shared=1))
-    watched, own = gradients(RankPreserving(GTS(LogMSE(), shared=1)))
-    assert all(torch.equal(one, other) for one, other in zip(alone, watched, strict=True))
-    assert own.abs().sum() > 0.0
+    wrapped, of_factor = gradients(RankPreserving(GTS(LogMSE(), shared=1)))
+    assert all(torch.equal(gradient, other) for gradient, other in zip(alone, wrapped, strict=True))
+    assert of_factor.abs().sum() > 0.0
 
 
 def test_the_ordered_share_starts_with_the_right_total_and_keeps_the_order():

@@ -24,11 +24,11 @@ VARIANTS = [TPM(), TPM(2), TPM(8, leaf_means), TPM(8, binning=equal_width), TPM(
 @pytest.mark.parametrize("leaves", ROWS)
 def test_constant_input_limit(leaves, column):
     y = whole_range(column)
-    found = stationary(TPM(leaves), y)
-    assert found / MEANS[column] - 1.0 == pytest.approx(ROWS[leaves][COLUMNS.index(column)], abs=1e-3)
+    prediction = stationary(TPM(leaves), y)
+    assert prediction / MEANS[column] - 1.0 == pytest.approx(ROWS[leaves][COLUMNS.index(column)], abs=1e-3)
     edges = np.quantile(y, np.arange(leaves + 1) / leaves)
     share = np.bincount(np.searchsorted(edges[1:-1], y.numpy(), side="left"), minlength=leaves) / len(y)
-    assert found == pytest.approx((share * (edges[1:] + edges[:-1])).sum() / 2, rel=1e-5)
+    assert prediction == pytest.approx((share * (edges[1:] + edges[:-1])).sum() / 2, rel=1e-5)
 
 
 def test_four_leaves_of_a_gamma_law_in_closed_form():

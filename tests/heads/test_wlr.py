@@ -146,8 +146,8 @@ class TestLoss:
     def test_scaling_leaves_the_optimum_alone(self, head):
         y = population("RS-ZIG", 2000)
         plain, scaled = head.prepare(y), Scaled(head, 7.0).prepare(y)
-        found = [h(tuple(v.unsqueeze(0) for v in h.initial_outputs(y))).item() for h in (plain, scaled)]
-        assert found[1] == pytest.approx(found[0], rel=1e-9)
+        predictions = [h(tuple(v.unsqueeze(0) for v in h.initial_outputs(y))).item() for h in (plain, scaled)]
+        assert predictions[1] == pytest.approx(predictions[0], rel=1e-9)
 
 
 class TestTargets:

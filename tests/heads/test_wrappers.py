@@ -34,9 +34,9 @@ def test_ranked_chooses_its_scores():
     raw = raw_for(inner, 5)
     both = Ranked(inner).loss(raw, Y)
     assert set(both) == {"inner.point", "bias", "rank.inner.point", "rank.bias"}
-    one = Ranked(inner, on=("bias",), strength=0.5).loss(raw, Y)
-    assert set(one) == {"inner.point", "bias", "rank.bias"}
-    torch.testing.assert_close(one["rank.bias"], 0.5 * both["rank.bias"])
+    bias_only = Ranked(inner, on=("bias",), strength=0.5).loss(raw, Y)
+    assert set(bias_only) == {"inner.point", "bias", "rank.bias"}
+    torch.testing.assert_close(bias_only["rank.bias"], 0.5 * both["rank.bias"])
     u = inner.inner.point(raw[:1])
     z, label = raw[1].squeeze(1), inner.scheme.encode(Y, u, inner.inner.transform)
     torch.testing.assert_close(both["rank.bias"].mean(), brute_force(z, label))
@@ -86,10 +86,10 @@ def test_scaled_trains_in_its_own_unit():
 def test_scaled_is_equivariant():
     """y ↦ c·y changes the constants, not the raw outputs, and multiplies predictions by c."""
     raw = raw_for(LogSUN(), 5)
-    one, thousand = Scaled(LogSUN()).prepare(Y), Scaled(LogSUN()).prepare(1000 * Y)
-    torch.testing.assert_close(thousand(raw), 1000 * one(raw))
-    torch.testing.assert_close(torch.cat(thousand.initial_outputs(1000 * Y)), torch.cat(one.initial_outputs(Y)))
-    torch.testing.assert_close(thousand.undebiased(raw), 1000 * one.undebiased(raw))
+    unit, thousand = Scaled(LogSUN()).prepare(Y), Scaled(LogSUN()).prepare(1000 * Y)
+    torch.testing.assert_close(thousand(raw), 1000 * unit(raw))
+    torch.testing.assert_close(torch.cat(thousand.initial_outputs(1000 * Y)), torch.cat(unit.initial_outputs(Y)))
+    torch.testing.assert_close(thousand.undebiased(raw), 1000 * unit.undebiased(raw))
 
 
 def test_all_zero_targets_have_unit_scale():

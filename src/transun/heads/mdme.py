@@ -101,7 +101,7 @@ class MDME(Binned):
         super().__init__(groups * buckets, binning)
         self.groups, self.buckets, self.choice = groups, buckets, choice
         self.ordinal, self.distillation, self.temperature = ordinal, distillation, temperature
-        # Group logits, bucket logits, positions; then, where `ordinal` > 0, the ordinal logits of groups and of buckets.
+        # Group logits, bucket logits, positions; then, if there are any, the ordinal logits of groups and of buckets.
         ordered = (groups - 1, groups * (buckets - 1)) if ordinal else ()
         self._widths = [groups, groups * buckets, groups * buckets, *ordered]
         self.branches = (Branch(sum(self._widths)),)
