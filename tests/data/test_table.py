@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from transun.data import drop_missing, read_table
-from transun.data.values import as_ids, as_numbers, as_times, read, targets
+from transun.data.table import as_ids, as_numbers, as_times, column_array, targets
 
 COLUMNS = {"item": [3, 1, None], "price": [1.5, float("nan"), 2.0], "city": ["Rom", None, "Ulm"]}
 EXPECTED = {"item": [3, 1, None], "price": [1.5, None, 2.0], "city": ["Rom", None, "Ulm"]}
@@ -20,7 +20,7 @@ EXPECTED = {"item": [3, 1, None], "price": [1.5, None, 2.0], "city": ["Rom", Non
 
 def contents(table: pa.Table) -> dict[str, list[object]]:
     """Rows as the kinds of columns see them: NaN is missing."""
-    return {name: read(table, name).to_pylist() for name in table.column_names}
+    return {name: column_array(table, name).to_pylist() for name in table.column_names}
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def duplicated(folder: Path) -> Path:
         (lambda f: text(f, "t.csv", "item,price\n"), r"t\.csv has no rows"),
         (lambda f: text(f, "t.csv", "item,price\n1,2\n3\n"), r"t\.csv is no readable CSV file: .*Expected 2 columns"),
         (lambda f: text(f, "t.xlsx", "x"), r"t\.xlsx: cannot tell the format.*known endings are \.parquet"),
-        (lambda f: f, r"the folder .* holds no \*\.parquet file"),
+        (lambda f: f, r"the folder .* holds no \*\.parquet file and no \*\.csv file: name another"),
         (duplicated, r"t\.parquet has more than one column 'item': rename or drop one"),
         (lambda f: text(f, "t.csv", "item,item\n1,2\n"), "the table has more than one column 'item'"),
         (lambda f: pd.DataFrame([[1, 2]], columns=["a", "a"]), "the table has more than one column 'a'"),
@@ -231,7 +231,7 @@ def test_drop_missing_counts_what_it_drops() -> None:
     ],
 )
 def test_ids_of_every_type(values: list[object], kind: pa.DataType, expected: list[object]) -> None:
-    ids = as_ids("x", read(pa.table({"x": pa.array(values, kind)}), "x"))
+    ids = as_ids("x", column_array(pa.table({"x": pa.array(values, kind)}), "x"))
     assert ids.to_pylist() == expected
     assert ids.type in (pa.int64(), pa.large_string())
 

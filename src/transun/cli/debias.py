@@ -101,7 +101,7 @@ def _column(
     as_json: bool,
     progress: bool | None,
 ) -> None:
-    from transun.data.reading import read_path
+    from transun.data import read_table
     from transun.data.writing import STDOUT, require_ending, writing
     from transun.diagnosis.repair import repair
     from transun.report.model import as_json as dump
@@ -112,7 +112,7 @@ def _column(
     if out == STDOUT:
         raise ValueError("debias tells what it achieved on standard output: name a file with --out")
     with readable(data) as source:
-        table = read_path(source)
+        table = read_table(source)
     if "corrected" in table.column_names:
         raise ValueError("the table has a column 'corrected' already: rename or drop it first")
     found = repair(table, target, pred, weight, method=method, seed=seed, progress=progress)
@@ -143,9 +143,8 @@ def _model(
     progress: bool | None,
 ) -> None:
     from transun.cli.training import TrainingJob, choose_segments, resume_file, show_report
-    from transun.data import drop_missing
-    from transun.data.reading import read_path
-    from transun.data.table import require
+    from transun.data import drop_missing, read_table
+    from transun.data.schema import require
     from transun.diagnosis.judging import as_certified, judge_held_out
     from transun.report.model import as_json as dump
     from transun.report.model import side_by_side
@@ -156,7 +155,7 @@ def _model(
         raise ValueError(f"--out {out} is the model itself: name another folder, so that both can be compared")
     base = load_trained(folder)
     with readable(data) as source:
-        table = read_path(source)
+        table = read_table(source)
     require(table.column_names, [base.target, *by])
     table, _ = drop_missing(table, base.target)
     rows, test = hold_out(table, test_share, recipe.seed)

@@ -70,9 +70,8 @@ def fit(
     Example: transun fit orders.csv --target gmv --exclude refunded --epochs 3 --out model
     """
     from transun.cli.training import TrainingJob, choose_segments, make_recipe, resume_file, show_report
-    from transun.data import drop_missing
-    from transun.data.reading import read_path
-    from transun.data.table import require
+    from transun.data import drop_missing, read_table
+    from transun.data.schema import require
     from transun.report.model import as_json as dump
     from transun.tables.model import embedding_mlp
     from transun.tables.plan import make_plan, parse_head
@@ -82,7 +81,7 @@ def fit(
     if head is not None:
         parse_head(head)
     with readable(data) as source:
-        table = read_path(source)
+        table = read_table(source)
     require(table.column_names, [target, *([weight] if weight else []), *(exclude or []), *(by or [])])
     if target in (by or []):
         raise ValueError(f"segments by the target {target!r} would call every model biased: use columns known before")

@@ -109,7 +109,7 @@ def _model(folder: Path, as_json: bool) -> None:
 
 
 def _data(path: Path, as_json: bool) -> None:
-    from transun.data.overview import overview
+    from transun.data.table import overview
 
     found = overview(path)
     if as_json:

@@ -8,8 +8,7 @@ from transun.data.orderstream import OrderStream
 from transun.data.simulated import OrderLog
 from transun.data.split import by_group, by_hash, by_row, by_time, cutoff_of
 from transun.data.stream import ParquetStream
-from transun.data.table import read_table
-from transun.data.values import drop_missing
+from transun.data.table import drop_missing, read_table
 
 __all__ = [
     "Bag",

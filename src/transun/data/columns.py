@@ -1,4 +1,4 @@
-"""A few columns of a table of any size, read in pieces and as often as wanted: files, folders, frames or arrays."""
+"""A few columns of a table of any size, read in chunks and as often as wanted: of files, folders, frames or arrays."""
 
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -7,24 +7,19 @@ from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from shutil import copyfileobj
-from typing import IO, TYPE_CHECKING, Any, Protocol
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from transun.data.parquet import ParquetFiles
-from transun.data.shuffle import segments
-from transun.data.table import files, read_table, require
-from transun.data.values import as_numbers, read
+from transun.data.formats import CSV, FORMATS, MemoryStream, TableStream, find_files
+from transun.data.schema import holds_numbers, require
+from transun.data.table import as_numbers, column_array, read_table
 from transun.support.extras import need
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = ["Chunk", "Columns", "is_numeric", "open_columns", "spooled"]
-
-# Rows of a piece of a table in memory: a float64 column of them fits in a core's cache.
-_PIECE = 1 << 15
-_CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 
 
 @dataclass(frozen=True)
@@ -34,7 +29,7 @@ class Chunk:
     Attributes:
         first: number of the first row in the whole source.
         table: the columns asked for, as an Arrow table.
-        done: how much of the source is read after this piece, in the units of `Columns.size`.
+        done: how much of the source has been read after this chunk, in the units of `Columns.size`.
 
     """
 
@@ -44,52 +39,70 @@ class Chunk:
 
     def numbers(self, name: str) -> np.ndarray:
         """A column as float64, NaN for missing."""
-        return as_numbers(f"column {name!r}", read(self.table, name))
+        return as_numbers(f"column {name!r}", column_array(self.table, name))
 
     def codes(self, name: str, values: Sequence[str]) -> np.ndarray:
-        """The place of each row's text among the values, len(values) for any other text and one more for none.
+        """The index of each row's text in `values`; len(values) for any other text, len(values) + 1 for missing.
 
         >>> source = open_columns({"country": ["IT", None, "FR", "DE"]}, [], ["country"])
         >>> next(source.chunks()).codes("country", ["FR", "IT"]).tolist()
         [1, 3, 0, 2]
         """
         pa, compute = need("pyarrow"), need("pyarrow.compute")
-        text = _as_text(read(self.table, name))
-        found = compute.index_in(text, value_set=pa.array(values, pa.large_string()))
-        codes: np.ndarray = compute.fill_null(found, len(values)).to_numpy(zero_copy_only=False).astype(np.int64)
+        text = _as_text(column_array(self.table, name))
+        index = compute.index_in(text, value_set=pa.array(values, pa.large_string()))
+        codes: np.ndarray = compute.fill_null(index, len(values)).to_numpy(zero_copy_only=False).astype(np.int64)
         codes[text.is_null().to_numpy(zero_copy_only=False)] = len(values) + 1
         return codes
 
     def texts(self, name: str, rows: np.ndarray) -> list[str | None]:
-        """What the rows at these places say in a column, as text, None where it is missing."""
-        found: list[str | None] = _as_text(read(self.table, name).take(rows)).to_pylist()
-        return found
+        """The values of a column in some rows of the chunk, as text; None where it is missing."""
+        texts: list[str | None] = _as_text(column_array(self.table, name).take(rows)).to_pylist()
+        return texts
 
     def __len__(self) -> int:
         return len(self.table)
 
 
-class Columns(Protocol):
-    """Columns that can be read again and again; `size` is their length in rows, or in bytes where rows are unknown."""
+@dataclass(frozen=True)
+class Columns:
+    """Columns that can be read again and again; no row is in memory until `chunks` is iterated over."""
 
-    size: int
+    stream: TableStream
 
     @property
     def schema(self) -> "pa.Schema":
-        """Names and Arrow types of the columns asked for."""
+        """Names and Arrow types of the columns."""
+        return self.stream.schema
+
+    @property
+    def size(self) -> int:
+        """Their length in rows, or in bytes where the number of rows is not known."""
+        return self.stream.size
+
+    @property
+    def infers_types(self) -> bool:
+        """Whether types were guessed from the first rows, so that whole numbers are read as floats."""
+        return self.stream.infers_types
 
     def chunks(self) -> Iterator[Chunk]:
-        """The rows in order, in pieces that fit in a cache."""
+        """The rows in order, in chunks that fit in a cache."""
+        first = 0
+        for table, done in self.stream.pieces():
+            yield Chunk(first, table, done)
+            first += len(table)
 
 
-def open_columns(source: Any, numbers: Sequence[str], labels: Sequence[str] = ()) -> Columns:
+def open_columns(source: Any, numbers: Sequence[str], labels: Sequence[str] = (), *, whole_below: int = 0) -> Columns:
     """The named columns of a source, none of whose rows are read yet.
 
     Args:
-        source: what `read_table` takes, or a folder of CSV files. Paths are streamed, so memory does not grow with
-            the rows; everything else is in memory already.
-        numbers: columns that must hold numbers. Text is refused here, with the columns that would do.
-        labels: columns of any kind that rows are told apart by.
+        source: what `read_table` takes. Paths are streamed, so memory does not grow with the rows; everything else is
+            in memory already.
+        numbers: columns that must hold numbers. Text is refused here, and the message lists the columns of numbers.
+        labels: columns of any kind, whose values tell groups of rows apart.
+        whole_below: files of fewer bytes in all whose types would be guessed from their first rows (CSV) are read
+            whole instead, so that types are guessed from all values, as `read_table` does.
 
     >>> source = open_columns({"y": [1.0, 2.0], "country": ["IT", "FR"]}, ["y"], ["country"])
     >>> [chunk.numbers("y").tolist() for chunk in source.chunks()]
@@ -98,21 +111,26 @@ def open_columns(source: Any, numbers: Sequence[str], labels: Sequence[str] = ()
     """
     names = list(dict.fromkeys([*numbers, *labels]))
     if isinstance(source, (str, PathLike)):
-        columns = _from_path(Path(source), names)
-    else:
-        table = read_table(source)
-        _require_numbers(table.schema, numbers)
-        columns = _Table(table.select(require(table.column_names, names)))
-    _require_numbers(columns.schema, numbers)
-    return columns
+        format, files = find_files(Path(source))
+        stream = format.stream(files, names)
+        if not (stream.infers_types and stream.size < whole_below):
+            _require_numbers(stream.schema, numbers)
+            return Columns(stream)
+    table = read_table(source)
+    _require_numbers(table.schema, numbers)
+    return Columns(MemoryStream(table.select(require(table.column_names, names))))
 
 
 @contextmanager
 def spooled(stream: IO[bytes]) -> Iterator[Path]:
-    """A temporary file with what a pipe says, CSV or Parquet told apart by its first bytes; a pipe reads only once."""
+    """A temporary file with the bytes of a pipe, which can be read only once; its format is told by its first bytes.
+
+    What begins like no other format is CSV.
+    """
     with tempfile.TemporaryDirectory() as folder:
-        head = stream.read(4)
-        path = Path(folder) / ("stdin.parquet" if head == b"PAR1" else "stdin.csv")
+        head = stream.read(max(len(format.first_bytes) for format in FORMATS))
+        recognised = (format for format in FORMATS if format.first_bytes and head.startswith(format.first_bytes))
+        path = Path(folder) / f"stdin{next(recognised, CSV).endings[0]}"
         with path.open("wb") as file:
             file.write(head)
             copyfileobj(stream, file)
@@ -132,125 +150,6 @@ def _as_text(array: "pa.Array") -> "pa.Array":
         return pa.array([None if value is None else str(value) for value in array.to_pylist()], pa.large_string())
 
 
-class _Table:
-    """A table in memory."""
-
-    def __init__(self, table: "pa.Table") -> None:
-        self.table, self.size = table, len(table)
-        if not self.size:
-            raise ValueError("the table has no rows: there is nothing to look at")
-
-    @property
-    def schema(self) -> "pa.Schema":
-        return self.table.schema
-
-    def chunks(self) -> Iterator[Chunk]:
-        for first in range(0, self.size, _PIECE):
-            piece = self.table.slice(first, _PIECE)
-            yield Chunk(first, piece, first + len(piece))
-
-
-class _Parquet:
-    """Parquet files; only their footers are read at first."""
-
-    def __init__(self, path: Path, names: list[str]) -> None:
-        # The names are checked before the files are, so that a wrong one is told with its neighbours.
-        self.files = ParquetFiles(path, names)
-        self.names, self.size = names, sum(self.files.rows)
-        parquet = need("pyarrow.parquet")
-        schema = parquet.read_schema(self.files.files[0])
-        self.schema = need("pyarrow").schema([schema.field(name) for name in names])
-
-    def chunks(self) -> Iterator[Chunk]:
-        done = 0
-        for piece in self.files.read(segments(self.files.rows, None), self.names):
-            done += len(piece.table)
-            yield Chunk(done - len(piece.table), piece.table, done)
-
-
-class _Csv:
-    """CSV files with a header; what a column holds is judged by the first megabyte of the first file."""
-
-    def __init__(self, paths: list[Path], names: list[str]) -> None:
-        pa = need("pyarrow")
-        self.paths, self.names = paths, names
-        self.size = sum(path.stat().st_size for path in paths)
-        self.types: dict[str, Any] = {}
-        with _csv_reader(paths[0], {}, None) as reader:
-            there = reader.schema
-        for name in require(there.names, names):
-            if there.names.count(name) > 1:
-                raise ValueError(f"{paths[0]} has {there.names.count(name)} columns {name!r}: rename all but one")
-            kind = there.field(name).type
-            numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_null(kind)
-            # A column of whole numbers in the first block may hold others later on.
-            self.types[name] = pa.float64() if numeric else pa.large_string() if kind == pa.string() else kind
-        self.schema = pa.schema([pa.field(name, self.types[name]) for name in names])
-
-    def chunks(self) -> Iterator[Chunk]:
-        pa, compute = need("pyarrow"), need("pyarrow.compute")
-        first = before = 0
-        for path in self.paths:
-            with path.open("rb") as raw, _csv_reader(path, self.types, self.names, raw) as reader:
-                for batch in _checked(reader, path):
-                    table = pa.Table.from_batches([batch])
-                    for index, field in enumerate(table.schema):
-                        if field.type == pa.large_string():
-                            empty = compute.equal(table[index], "")
-                            table = table.set_column(index, field.name, compute.if_else(empty, None, table[index]))
-                    yield Chunk(first, table, before + raw.tell())
-                    first += len(table)
-            before += path.stat().st_size
-        if not first:
-            raise ValueError(f"{self.paths[0]} has no rows below its header")
-
-
-def _from_path(path: Path, names: list[str]) -> Columns:
-    if path.is_dir():
-        tables = sorted(part for part in path.rglob("*") if part.name.lower().endswith(_CSV) and part.is_file())
-        if tables and not any(path.rglob("*.parquet")):
-            return _Csv(tables, names)
-        try:
-            files(path)
-        except ValueError:
-            raise ValueError(f"the folder {path} holds no *.parquet and no *.csv file: name another") from None
-        return _Parquet(path, names)
-    if path.name.lower().endswith(_CSV) and path.is_file() and path.stat().st_size:
-        return _Csv([path], names)
-    if path.name.lower().endswith(".parquet") and path.is_file() and path.stat().st_size:
-        return _Parquet(path, names)
-    return _Table(read_table(path))  # which says what is wrong with the path
-
-
-@contextmanager
-def _csv_reader(path: Path, types: dict[str, Any], names: list[str] | None, raw: Any = None) -> Iterator[Any]:
-    pa, csv = need("pyarrow"), need("pyarrow.csv")
-    opened = path.open("rb") if raw is None else raw
-    try:
-        stream = pa.CompressedInputStream(opened, "gzip") if path.name.lower().endswith(".gz") else opened
-        convert = csv.ConvertOptions(column_types=types, include_columns=names)
-        parse = csv.ParseOptions(delimiter="\t" if ".tsv" in path.name.lower() else ",")
-        with csv.open_csv(stream, parse_options=parse, convert_options=convert) as reader:
-            yield reader
-    except (pa.ArrowException, UnicodeDecodeError) as error:
-        raise ValueError(
-            f"{path} is no readable CSV file ({_first_line(error)}): write it with a header line, in UTF-8"
-        ) from error
-    finally:
-        if raw is None:
-            opened.close()
-
-
-def _checked(reader: Any, path: Path) -> Iterator[Any]:
-    pa = need("pyarrow")
-    try:
-        yield from reader
-    except pa.ArrowException as error:
-        raise ValueError(
-            f"{path}: {_first_line(error)}; correct or remove that value, numbers are written as 1234.5"
-        ) from error
-
-
 def is_numeric(columns: Columns, name: str) -> bool:
     """Whether a column holds numbers that can be ordered; truth values cannot.
 
@@ -258,27 +157,19 @@ def is_numeric(columns: Columns, name: str) -> bool:
     True
     """
     types = need("pyarrow").types
-    kind = columns.schema.field(name).type
-    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
+    type_ = columns.schema.field(name).type
+    return bool(types.is_integer(type_) or types.is_floating(type_) or types.is_decimal(type_))
 
 
 def _require_numbers(schema: "pa.Schema", names: Sequence[str]) -> None:
-    types = need("pyarrow").types
-
-    def fine(kind: Any) -> bool:
-        tests = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null)
-        return any(test(kind) for test in tests)
-
     require(schema.names, names)
-    others = [field.name for field in schema if fine(field.type)]
+    is_null = need("pyarrow").types.is_null
+    numeric = [field.name for field in schema if holds_numbers(field.type) or is_null(field.type)]
     for name in names:
-        if not fine(kind := schema.field(name).type):
-            what = "text" if "string" in str(kind) else str(kind)
-            instead = f"; columns of numbers are {', '.join(others[:10])}" if others else ""
+        if name not in numeric:
+            type_ = str(schema.field(name).type)
+            content = "text" if "string" in type_ else type_
+            instead = f"; columns of numbers are {', '.join(numeric[:10])}" if numeric else ""
             raise ValueError(
-                f"column {name!r} holds {what}, and must hold numbers: convert it or name another{instead}"
+                f"column {name!r} holds {content}, and must hold numbers: convert it or name another{instead}"
             )
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0][:200].rstrip(". ")

@@ -1,13 +1,15 @@
-"""Rows in memory: features, targets and weights, checked once and handed out in batches."""
+"""Rows in memory: features, targets and weights, checked once and iterated over in batches."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from transun.data import hashing
-from transun.data.column import feature, finite, tensor
+
+__all__ = ["Batch", "Dataset", "tensor"]
 
 Features = Tensor | dict[str, Tensor]
 
@@ -23,14 +25,14 @@ class Batch(NamedTuple):
 class Dataset:
     """n rows (x, y, weight) held in memory, on one device.
 
-    Every check is made here, once, so that a training loop needs none; a bad value is named by column and row.
+    All checks are made here, once, so that a training loop needs none; an error names column and row of a bad value.
     Values become int64 (ids) or float32 (numbers, `y`, `weight`), the types that networks compute with; an array that
     already has that type is shared with the caller, not copied.
 
     Args:
         x: a matrix of numbers (n, d); or named columns: ids (n,) of an integer type, multi-valued ids (n, L) of an
             integer type padded with -1, numbers (n,) of a float type. The type decides the meaning: a category stored
-            as float is taken for a number.
+            as float is treated as a number.
         y: targets (n,), finite.
         weight: what each row counts (n,), not negative and not all zero; None: every row counts once.
 
@@ -53,11 +55,11 @@ class Dataset:
         rows = len(self.y)
         if rows == 0:
             raise ValueError("the data is empty: y has no rows")
-        self.y = finite("y", self.y)
+        self.y = _finite("y", self.y)
         if isinstance(x, Mapping):
             if not x:
                 raise ValueError("x has no columns: name at least one, e.g. {'item': ids}")
-            self.x = {name: feature(name, values, rows) for name, values in x.items()}
+            self.x = {name: _feature(name, values, rows) for name, values in x.items()}
         else:
             self.x = _matrix(x, rows)
         self.weight = None if weight is None else _weights(weight, rows)
@@ -74,37 +76,34 @@ class Dataset:
         """All targets y (n,), from which a head prepares its constants."""
         return self.y
 
-    def batches(self, size: int, *, seed: int | None = None, drop_last: bool = False) -> Iterator[Batch]:
+    def batches(self, size: int, *, seed: int | None = None) -> Iterator[Batch]:
         """Every row once, `size` rows at a time.
 
         Args:
             size: rows of a batch; the last batch has the rest.
             seed: None keeps the order, and batches are views that cost no copy; a number shuffles by it, the same way
                 on every device. Pass another seed each epoch (e.g. seed + epoch): one seed is one order.
-            drop_last: leave out a last batch of fewer rows, so that every step has the same shape. With seed None it
-                is always the same rows that are never seen.
 
         >>> data = Dataset(torch.zeros(5, 1), torch.arange(5.0))
-        >>> [len(batch.y) for batch in data.batches(2)], [len(batch.y) for batch in data.batches(2, drop_last=True)]
-        ([2, 2, 1], [2, 2])
+        >>> [len(batch.y) for batch in data.batches(2)]
+        [2, 2, 1]
         >>> sorted(torch.cat([batch.y for batch in data.batches(2, seed=0)]).tolist())
         [0.0, 1.0, 2.0, 3.0, 4.0]
 
         """
         if size < 1:
             raise ValueError(f"batch size {size}: a batch has at least one row")
-        # The checks run at the call, not at the first batch; hence the generator is another function.
-        return self._batches(size, seed, len(self) - len(self) % size if drop_last else len(self))
+        # The check runs at the call, not at the first batch: a generator would postpone it.
+        return self._batches(size, seed)
 
-    def _batches(self, size: int, seed: int | None, stop: int) -> Iterator[Batch]:
+    def _batches(self, size: int, seed: int | None) -> Iterator[Batch]:
         if seed is None:
-            for start in range(0, stop, size):
-                yield self._rows(slice(start, min(start + size, stop)))
+            for start in range(0, len(self), size):
+                yield self._rows(slice(start, start + size))
             return
         # Drawn on the CPU whatever the device: generators of different devices disagree.
-        order = torch.randperm(len(self), generator=torch.Generator().manual_seed(seed))
-        order = order[:stop].to(self.y.device)
-        for start in range(0, stop, size):
+        order = torch.randperm(len(self), generator=torch.Generator().manual_seed(seed)).to(self.y.device)
+        for start in range(0, len(self), size):
             yield self._rows(order[start : start + size])
 
     def _rows(self, rows: Tensor | slice) -> Batch:
@@ -162,6 +161,86 @@ class Dataset:
         return Dataset(x, self.y.to(device), None if self.weight is None else self.weight.to(device))
 
 
+def tensor(name: str, values: Any) -> Tensor:
+    """A tensor of numbers from a tensor, an array or a list; shares memory where it can.
+
+    Text, dates and objects are refused, and the error names the column: an encoding guessed here would give ids that
+    hold for one data set only.
+
+    >>> tensor("y", [1.0, 2.0]).dtype
+    torch.float64
+    """
+    if isinstance(values, Tensor):
+        if values.is_complex():
+            raise ValueError(f"{name} holds {values.dtype}: give real numbers or integer ids")
+        return values.detach()
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise ValueError(f"{name} has rows of unequal length: pad every row to one length with -1") from error
+    if array.dtype.kind not in "biuf":
+        raise ValueError(
+            f"{name} holds {array.dtype} values: give real numbers or integer ids "
+            "(np.unique(values, return_inverse=True)[1] makes ids of text)"
+        )
+    # torch knows neither foreign byte orders nor reversed strides, and warns about read-only memory.
+    array = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("="))
+    return torch.from_numpy(array if array.flags.writeable else array.copy())
+
+
+def _finite(name: str, values: Tensor) -> Tensor:
+    """The values as float32, every one finite; `values` is (n,) or (n, d).
+
+    A single NaN would turn every weight of the network into NaN in one step, and nothing would point back to its row.
+
+    >>> _finite("price", torch.tensor([1.0, float("nan")]))
+    Traceback (most recent call last):
+    ValueError: price, row 1: nan is not a finite float32 number; drop the row or fill the value
+    """
+    numbers = values.to(torch.float32)
+    # The sum is finite only if every value is. It needs no mask of n values, and is infinite without need only where
+    # it overflows, which the second test sorts out.
+    if not bool(numbers.sum().isfinite()) and not bool(numbers.isfinite().all()):
+        row, *rest = (~numbers.isfinite()).nonzero()[0].tolist()
+        where = f"{name}, row {row}" + "".join(f", column {column}" for column in rest)
+        value = values[(row, *rest)].item()
+        raise ValueError(f"{where}: {value} is not a finite float32 number; drop the row or fill the value")
+    return numbers
+
+
+def _feature(name: str, values: Any, rows: int) -> Tensor:
+    """One named column: ids (n,) or (n, L) as int64, or numbers (n,) as float32.
+
+    Ids of a (n, L) column may be -1, which means "no more values"; any other negative id is an error, because an
+    embedding would read it as a row counted from the end or fail without saying where.
+
+    >>> _feature("history", [[7, -1], [3, 5]], rows=2).dtype
+    torch.int64
+    """
+    where = f"column {name!r}"
+    column = tensor(where, values)
+    if column.ndim not in (1, 2):
+        raise ValueError(f"{where} has shape {tuple(column.shape)}, expected (n,), or (n, L) for multi-valued ids")
+    if len(column) != rows:
+        raise ValueError(f"{where} has {len(column)} rows but y has {rows}: give one value a row")
+    if column.is_floating_point():
+        if column.ndim == 2:
+            raise ValueError(
+                f"{where} is {column.dtype} of shape {tuple(column.shape)}: a 2-D column holds multi-valued ids; "
+                "cast it to int64 with -1 for padding, or give each number its own column"
+            )
+        return _finite(where, column)
+    ids = column.to(torch.int64)
+    least = -1 if ids.ndim == 2 else 0
+    if ids.numel() and int(ids.min()) < least:
+        row = int((ids < least).nonzero()[0, 0])
+        raise ValueError(
+            f"{where}, row {row}: negative id {int(ids[row].min())}; ids start at 0"
+            + (" and -1 pads" if least else ": give missing values an id of their own")
+        )
+    return ids
+
+
 def _matrix(x: Any, rows: int) -> Tensor:
     matrix = tensor("x", x)
     if matrix.ndim != 2:
@@ -170,14 +249,14 @@ def _matrix(x: Any, rows: int) -> Tensor:
         )
     if len(matrix) != rows:
         raise ValueError(f"x has {len(matrix)} rows but y has {rows}: give one row of x for each target")
-    return finite("x", matrix)
+    return _finite("x", matrix)
 
 
 def _weights(weight: Any, rows: int) -> Tensor:
     values = tensor("weight", weight)
     if values.shape != (rows,):
         raise ValueError(f"weight has shape {tuple(values.shape)} but y has {rows} rows: give one weight a row")
-    values = finite("weight", values)
+    values = _finite("weight", values)
     if bool((values < 0).any()):
         row = int((values < 0).nonzero()[0])
         raise ValueError(f"weight, row {row}: {values[row]:g} is negative; use 0 to leave a row out")

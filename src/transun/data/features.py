@@ -12,8 +12,8 @@ from torch import Tensor
 from transun.data import saving
 from transun.data.dataset import Dataset
 from transun.data.kinds import Inputs, Kind
-from transun.data.table import read_table, require
-from transun.data.values import as_numbers, read, targets
+from transun.data.schema import require
+from transun.data.table import as_numbers, column_array, read_table, targets
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -133,7 +133,7 @@ class Features:
         names = tuple(dict.fromkeys((*self.sources, target, *([weight] if weight else []))))
         table = read_table(source, names)
         y = targets(table, target)
-        weights = None if weight is None else as_numbers(f"weight {weight!r}", read(table, weight))
+        weights = None if weight is None else as_numbers(f"weight {weight!r}", column_array(table, weight))
         return Dataset(self.encode(table), y, weights)
 
     @property

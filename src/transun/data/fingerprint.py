@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from transun.data.table import read_table
-from transun.data.values import read
+from transun.data.table import column_array, read_table
 from transun.support.extras import need
 
 __all__ = ["fingerprint"]
@@ -32,7 +31,7 @@ def fingerprint(source: Any, columns: Iterable[str]) -> str:
     table = read_table(source, names)
     digest = hashlib.sha256()
     for name in names:
-        array = read(table, name)
+        array = column_array(table, name)
         digest.update(f"{name}\0{len(array)}\0".encode())
         digest.update(np.packbits(array.is_null().to_numpy(zero_copy_only=False)).tobytes())
         for part in _bytes(array):

@@ -11,8 +11,8 @@ import numpy as np
 
 from transun.data.features import Features
 from transun.data.kinds import Bag, Buckets, Datetime, Id, Kind, Lists, Numbered, Split
-from transun.data.table import read_table, require
-from transun.data.values import as_numbers, as_times, read, targets
+from transun.data.schema import require
+from transun.data.table import as_numbers, as_times, column_array, read_table, targets
 from transun.support.extras import need
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def infer(
     in_groups = {source for name, (kind, _) in guesses.items() if kind for source in kind.sources(name)}
     for name in left:
         if name not in in_groups:
-            guesses[name] = _guess(_Facts(name, read(table, name)))
+            guesses[name] = _guess(_Facts(name, column_array(table, name)))
     kinds = {name: kind for name, (kind, _) in guesses.items() if kind is not None} | declared
     if not kinds:
         raise ValueError(f"no column of the table is of use for {target!r}: declare some with columns=...")
@@ -197,7 +197,7 @@ def _numbered(table: "pa.Table", names: list[str]) -> dict[str, Guess]:
         # A column of the stem's own name needs that name for itself.
         name, glue = (f"{stem}{join}", "") if stem in table.column_names else (stem, join)
         layout = Numbered(len(numbers), start=numbers[0], join=glue)
-        arrays = [_Facts(source, read(table, source)) for source in layout.sources(name)]
+        arrays = [_Facts(source, column_array(table, source)) for source in layout.sources(name)]
         if not all(facts.is_type("integer", "large_string") for facts in arrays):
             continue
         ids, counts = layout.read(name, table)

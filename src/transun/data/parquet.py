@@ -1,21 +1,23 @@
-"""Parquet files as one long table: which row groups there are, whether the files agree, and how to read some rows."""
+"""Parquet files as one long table: their row groups, whether the files agree, and how to read some of the rows."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from transun.data.shuffle import Segment
-from transun.data.table import files, require
+import torch
+
+from transun.data import hashing
+from transun.data.schema import holds_lists, holds_numbers, require
 from transun.support.extras import need
 
-Paths = str | Path | Sequence[str | Path]
+__all__ = ["ParquetFiles", "Piece", "RowGroup", "Segment", "cuts", "segments"]
 
-# Rows decoded at a time: the temporaries of a piece are small beside a buffer, its fixed costs beside its rows.
-_PIECE = 1 << 15
+# Rows decoded at a time: few enough for their temporaries to be small beside a buffer, enough to outweigh fixed costs.
+_PIECE_ROWS = 1 << 15
 # Compressed bytes held of each column, so that a single huge row group does not come into memory whole.
-_BYTES = 1 << 17
-# The kind of a column that is missing in every row of a file: it agrees with any other.
+_BUFFER_BYTES = 1 << 17
+# The content of a column that is missing in every row of a file: it agrees with any other.
 _NOTHING = "null"
 
 
@@ -28,8 +30,16 @@ class RowGroup(NamedTuple):
     rows: int
 
 
+class Segment(NamedTuple):
+    """Rows start..stop-1 of one row group."""
+
+    group: int
+    start: int
+    stop: int
+
+
 class Piece(NamedTuple):
-    """A few rows as an Arrow table, which begin at row `first` of `file`."""
+    """A few rows as an Arrow table; its first row is row `first` of `file`."""
 
     file: Path
     first: int
@@ -37,59 +47,102 @@ class Piece(NamedTuple):
 
 
 class ParquetFiles:
-    """The row groups of one Parquet file, of a folder of them or of a list, in the order of the paths.
+    """The row groups of some Parquet files, in the order of the files.
 
-    Opening reads the footers only. Files must agree in what every column holds: numbers of any width are alike, and
-    text in any encoding; but text where another file has numbers would be found out in the middle of training only.
+    Opening reads the footers only. Files must agree in what every column holds: numbers of any width are alike, and so
+    is text in any encoding. Text where another file has numbers is refused here; training would otherwise fail in the
+    middle of an epoch.
 
     Args:
-        path: a file, a folder (its `*.parquet` at any depth), or a list of files.
+        files: at least one.
         columns: the columns that will be read; others may differ or be absent. None: all of the first file.
 
     """
 
-    def __init__(self, path: Paths, columns: Iterable[str] | None = None) -> None:
+    def __init__(self, files: Sequence[Path], columns: Iterable[str] | None = None) -> None:
+        self.files = list(files)
         self.groups: list[RowGroup] = []
-        self.kinds: dict[str, str] = {}
-        self.files = _find(path)
+        self.contents: dict[str, str] = {}
+        """What each column holds, such as "numbers" or "text"."""
         for file in self.files:
             with _opened(file) as opened:
                 metadata = opened.metadata
-                self._agree(file, _kinds(file, opened.schema_arrow, self.kinds or columns))
+                self._require_agreement(file, _contents(file, opened.schema_arrow, self.contents or columns))
                 first = 0
                 for number in range(metadata.num_row_groups):
                     rows = metadata.row_group(number).num_rows
                     self.groups.append(RowGroup(file, number, first, rows))
                     first += rows
         self.rows = [group.rows for group in self.groups]
-        if not sum(self.rows):
-            raise ValueError(f"{path}: the data is empty, the Parquet files have no rows")
+        """The number of rows of each row group."""
 
-    def _agree(self, file: Path, kinds: dict[str, str]) -> None:
-        for name, kind in kinds.items():
-            known = self.kinds.get(name, _NOTHING)
-            if _NOTHING not in (kind, known) and kind != known:
+    def _require_agreement(self, file: Path, contents: dict[str, str]) -> None:
+        for name, content in contents.items():
+            known = self.contents.get(name, _NOTHING)
+            if _NOTHING not in (content, known) and content != known:
                 raise ValueError(
-                    f"{file}: column {name!r} holds {kind}, but {known} in {self.files[0]}: write both files alike"
+                    f"{file}: column {name!r} holds {content}, but {known} in {self.files[0]}: write both files alike"
                 )
-            self.kinds[name] = known if kind == _NOTHING else kind
+            self.contents[name] = known if content == _NOTHING else content
+
+    def segments(self, seed: int | None = None, index: int = 0, count: int = 1) -> list[Segment]:
+        """The rows that worker `index` of `count` reads, by default all of them in order; see `segments`."""
+        return segments(self.rows, seed, index, count)
 
     def read(self, segments: Iterable[Segment], columns: Sequence[str]) -> Iterator[Piece]:
-        """The rows of the segments in small pieces, only the columns named."""
+        """The rows of the segments in small pieces, only the named columns."""
         for number, start, stop in segments:
             group = self.groups[number]
             with _opened(group.file) as opened:
-                place = 0
-                for batch in opened.iter_batches(_PIECE, row_groups=[group.number], columns=list(columns)):
-                    if place >= stop:
+                row = 0  # the number of the batch's first row in the row group
+                for batch in opened.iter_batches(_PIECE_ROWS, row_groups=[group.number], columns=list(columns)):
+                    if row >= stop:
                         break
-                    low, high = max(start - place, 0), min(stop - place, len(batch))
+                    low, high = max(start - row, 0), min(stop - row, len(batch))
                     if low < high:
                         table = need("pyarrow").Table.from_batches([batch.slice(low, high - low)])
-                        yield Piece(group.file, group.first + place + low, table)
-                    place += len(batch)
-                if place < stop:
+                        yield Piece(group.file, group.first + row + low, table)
+                    row += len(batch)
+                if row < stop:
                     raise ValueError(f"{group.file} has lost rows since it was opened: read it anew")
+
+
+def cuts(total: int, parts: int) -> list[int]:
+    """Where to cut `total` rows into `parts` that differ by one row at most: ⌊total·i / parts⌋, i = 0..parts.
+
+    Shares nest: shard 0 of 2, cut in 2 again, is shards 0 and 1 of 4.
+
+    >>> cuts(10, 3)
+    [0, 3, 6, 10]
+    """
+    return [total * part // parts for part in range(parts + 1)]
+
+
+def segments(rows: Sequence[int], seed: int | None, index: int = 0, count: int = 1) -> list[Segment]:
+    """The rows that worker `index` of `count` reads: an equal share of the rows of all row groups, in their order.
+
+    Args:
+        rows: the number of rows of each row group.
+        seed: None keeps the groups in their order. A number permutes them, the same way for every worker, so that the
+            shares are a partition of the rows; another seed is another partition.
+        index: which worker.
+        count: how many workers.
+
+    >>> segments([4, 4], seed=None, index=0, count=2), segments([4, 4], seed=None, index=1, count=4)
+    ([Segment(group=0, start=0, stop=4)], [Segment(group=0, start=2, stop=4)])
+
+    """
+    order = list(range(len(rows)))
+    if seed is not None:
+        order = hashing.bits(torch.arange(len(rows)), seed, "parquet.groups").argsort().tolist()
+    first, last = cuts(sum(rows), count)[index : index + 2]
+    chosen, before = [], 0  # rows of the groups before this one, in the permuted order
+    for group in order:
+        start, stop = max(first - before, 0), min(last - before, rows[group])
+        if start < stop:
+            chosen.append(Segment(group, start, stop))
+        before += rows[group]
+    return chosen
 
 
 @contextmanager
@@ -97,7 +150,7 @@ def _opened(file: Path) -> Iterator[Any]:
     arrow, parquet = need("pyarrow"), need("pyarrow.parquet")
     try:
         # A memory map would be faster on a repeated pass, and count every page of the file as memory of the process.
-        with parquet.ParquetFile(file, buffer_size=_BYTES, pre_buffer=False) as opened:
+        with parquet.ParquetFile(file, buffer_size=_BUFFER_BYTES, pre_buffer=False) as opened:
             yield opened
     except FileNotFoundError:
         raise FileNotFoundError(f"{file} is gone: somebody removed it while it was read") from None
@@ -109,41 +162,22 @@ def _opened(file: Path) -> Iterator[Any]:
         ) from error
 
 
-def _find(path: Paths) -> list[Path]:
-    if not isinstance(path, str | Path):
-        found = [Path(file) for file in path]
-        missing = [file for file in found if not file.is_file()]
-        if missing or not found:
-            raise FileNotFoundError(f"there is no file {missing[0]}" if missing else "the list of files is empty")
-        return found
-    place = Path(path)
-    if place.is_file():
-        return [place]
-    if not place.is_dir():
-        raise FileNotFoundError(f"there is no file or folder {place} (seen from {Path.cwd()})")
-    return files(place)
-
-
-def _kinds(file: Path, schema: Any, columns: Iterable[str] | None) -> dict[str, str]:
+def _contents(file: Path, schema: Any, columns: Iterable[str] | None) -> dict[str, str]:
     names = schema.names
     for name in columns or names:
         if names.count(name) > 1:
             raise ValueError(f"{file} has {names.count(name)} columns {name!r}: rename or drop all but one")
-    try:
-        return {name: _kind(schema.field(name).type) for name in require(names, columns or names)}
-    except ValueError as error:
-        raise ValueError(f"{file}: {error}") from None
+    return {name: _content(schema.field(name).type) for name in require(names, columns or names, file)}
 
 
-def _kind(arrow: Any) -> str:
+def _content(type_: Any) -> str:
     """What the values of an Arrow type are, whatever their width and encoding."""
-    types = need("pyarrow.types")
-    if types.is_dictionary(arrow):
-        return _kind(arrow.value_type)
-    if types.is_list(arrow) or types.is_large_list(arrow) or types.is_fixed_size_list(arrow):
-        return f"lists of {_kind(arrow.value_type)}"
-    if types.is_integer(arrow) or types.is_floating(arrow) or types.is_boolean(arrow) or types.is_decimal(arrow):
+    if need("pyarrow.types").is_dictionary(type_):
+        return _content(type_.value_type)
+    if holds_lists(type_):
+        return f"lists of {_content(type_.value_type)}"
+    if holds_numbers(type_):
         return "numbers"
-    if str(arrow) in ("string", "large_string", "string_view"):
+    if str(type_) in ("string", "large_string", "string_view"):
         return "text"
-    return str(arrow)
+    return str(type_)

@@ -8,8 +8,7 @@ import torch
 
 from transun.data import hashing
 from transun.data.lookup import digest, each
-from transun.data.table import read_table
-from transun.data.values import as_ids, as_times, read
+from transun.data.table import as_ids, as_times, column_array, read_table
 from transun.support.extras import need
 
 if TYPE_CHECKING:
@@ -106,7 +105,7 @@ def cutoff_of(source: Any, column: str, share: float) -> datetime | float:
     table = read_table(source)
     moments = _moments(table, column)
     limit = _quantile(moments, column, share)
-    array = read(table, column)
+    array = column_array(table, column)
     if _is_number(array.type):
         return float(limit) if isinstance(limit, np.floating) else int(limit)
     moment: datetime = as_times("", array)[int(np.flatnonzero(moments == limit)[0])].as_py()
@@ -132,7 +131,7 @@ def uniform(table: "pa.Table", columns: str | tuple[str, ...], seed: int) -> np.
 
 def _key(table: "pa.Table", name: str) -> "pa.Array":
     pa, compute = need("pyarrow"), need("pyarrow.compute")
-    array = read(table, name)
+    array = column_array(table, name)
     if pa.types.is_temporal(array.type):
         # In microseconds, whatever the unit it was stored in.
         return compute.cast(as_times(f"column {name!r}", array), pa.int64())
@@ -148,7 +147,7 @@ def _key(table: "pa.Table", name: str) -> "pa.Array":
 
 def _moments(table: "pa.Table", column: str) -> np.ndarray:
     pa, compute = need("pyarrow"), need("pyarrow.compute")
-    array = read(table, column)
+    array = column_array(table, column)
     if array.null_count:
         row = compute.index(array.is_null(), True).as_py()
         raise ValueError(f"column {column!r}, row {row} has no time: drop such rows, or split by hash")
@@ -164,7 +163,7 @@ def _is_number(kind: Any) -> bool:
 
 def _limit(table: "pa.Table", column: str, cutoff: Any) -> float:
     pa = need("pyarrow")
-    kind = read(table.slice(0, 0), column).type
+    kind = column_array(table.slice(0, 0), column).type
     numeric = _is_number(kind)
     if numeric != isinstance(cutoff, (int, float)):
         raise ValueError(f"column {column!r} holds {kind}, which a cutoff {cutoff!r} cannot be compared with")

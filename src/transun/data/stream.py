@@ -2,28 +2,33 @@
 
 import copy
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
 from typing import Any, Protocol, Self
 
 import torch
 from torch import Tensor
 
 from transun.data import hashing
-from transun.data.column import tensor
-from transun.data.dataset import Batch
-from transun.data.parquet import ParquetFiles, Paths, Piece
+from transun.data.dataset import Batch, tensor
+from transun.data.formats import PARQUET
+from transun.data.parquet import ParquetFiles, Piece, Segment, cuts
 from transun.data.prefetch import prefetch
-from transun.data.shuffle import Segment, buffers, cuts, segments
 
-# Targets that a head looks at to learn its constants: the error of a mean is a thousandth of a deviation.
+__all__ = ["Encoder", "ParquetStream", "buffers"]
+
+Paths = str | Path | Sequence[str | Path]
+
+# Targets from which a head learns its constants: the error of their mean is a thousandth of a standard deviation.
 _TARGETS = 1 << 20
 
-# Columns of some rows: features by name, the target and the weight by these numbers, which no feature is called.
+# Columns of some rows: features by name, target and weight by these numbers, because a feature may have any name.
 _Y, _WEIGHT = 0, 1
-Columns = dict[str | int, Tensor]
+ColumnTensors = dict[str | int, Tensor]
 
 
 class Encoder(Protocol):
-    """What turns rows of a table into features, each row by itself; `Features` does."""
+    """Turns rows of a table into features, each row by itself; `Features` is one."""
 
     @property
     def sources(self) -> Sequence[str]:
@@ -36,18 +41,18 @@ class Encoder(Protocol):
 class ParquetStream:
     """Rows of one Parquet file or of a folder of them, read in batches without ever holding them all.
 
-    A thread reads and encodes the next buffer of rows while the last one is handed out, so that memory is that of two
-    buffers, 2 · shuffle_rows · 8 bytes · values a row, whatever the number of rows; decoding takes some 4 MB a column
-    besides. With a seed, row groups are read in an order drawn from it and rows are shuffled inside each buffer: rows
-    of one batch come from the few row groups of a buffer, so write row groups much smaller than it (65,536 rows are
-    good). Where all rows fit in one buffer, the batches are those of a `Dataset` of the same rows under the same seed,
-    to the last bit.
+    A thread reads and encodes the next buffer of rows while training consumes the last one (prefetching), so that
+    memory is that of two buffers, 2 · shuffle_rows · 8 bytes · values a row, whatever the number of rows; decoding
+    takes another 4 MB or so for each column. With a seed, row groups are read in an order drawn from it and rows are
+    shuffled inside each buffer: rows of one batch come from the few row groups of a buffer, so write row groups much
+    smaller than it (65,536 rows are good). Where all rows fit in one buffer, the batches are those of a `Dataset` of
+    the same rows under the same seed, to the last bit.
 
     Args:
-        path: a Parquet file, a folder of them, or a list of files; see `ParquetFiles`.
+        path: a Parquet file, a folder (its `*.parquet` files at any depth), or a list of files.
         features: fitted encoder of the feature columns.
         target: name of the target column, numbers; a missing or infinite value is an error that names file and row.
-        weight: name of the column of what each row counts, not negative; None: every row counts once.
+        weight: name of the column of sample weights, not negative; None: every row counts once.
         shuffle_rows: rows of the buffer. More mixes better and takes more memory.
 
     >>> import tempfile, pyarrow, pyarrow.parquet
@@ -73,11 +78,13 @@ class ParquetStream:
             raise ValueError(f"shuffle_rows={shuffle_rows}: a buffer has at least one row")
         self.features, self.target, self.weight, self.shuffle_rows = features, target, weight, shuffle_rows
         self._numbers = [target] if weight is None else [target, weight]
-        self._files = ParquetFiles(path, dict.fromkeys([*self._numbers, *features.sources]))
+        self._files = ParquetFiles(_find(path), dict.fromkeys([*self._numbers, *features.sources]))
+        if not sum(self._files.rows):
+            raise ValueError(f"{path}: the data is empty, the Parquet files have no rows")
         for name in self._numbers:
-            if (kind := self._files.kinds[name]) != "numbers":
+            if (content := self._files.contents[name]) != "numbers":
                 raise ValueError(
-                    f"{self._files.files[0]}: column {name!r} holds {kind}; targets and weights are numbers"
+                    f"{self._files.files[0]}: column {name!r} holds {content}; targets and weights are numbers"
                 )
         self._index, self._count = 0, 1
         self._device = torch.device("cpu")
@@ -94,8 +101,8 @@ class ParquetStream:
         """Worker `index`'s share of the rows, of `count` shares that differ by one row at most.
 
         With one seed for all workers the shares are a partition of the rows, another one in every epoch; without a
-        seed they are consecutive. A shard can be cut again, e.g. by process and then by loader. One row more may mean
-        one batch more: workers that wait for each other must stop at the fewest.
+        seed they are consecutive. A shard can be cut again, e.g. by process and then by loader. A share with one row
+        more may have one batch more: workers that wait for each other must all stop after the smallest number.
         """
         if not 0 <= index < count:
             raise ValueError(f"shard {index} of {count}: shards are numbered 0..count-1")
@@ -104,7 +111,7 @@ class ParquetStream:
         return part
 
     def to(self, device: torch.device | str) -> Self:
-        """The same rows with batches on another device: buffers are moved there whole, in the background."""
+        """The same rows with batches on another device; whole buffers are moved there in the background."""
         moved = copy.copy(self)
         moved._device = torch.device(device)
         return moved
@@ -112,38 +119,37 @@ class ParquetStream:
     def targets(self) -> Tensor:
         """The targets of all rows, from which a head prepares its constants; no other column is read.
 
-        A shard gives those of the whole too: workers that prepare different constants train different models. Of rows
-        that do not fit in a buffer, and are more than 1,048,576, it is a sample of about that many, drawn by a hash of
-        the row's number, the same each time.
+        A shard returns those of all shards: workers that prepare different constants would train different models. Of
+        more than 1,048,576 rows that do not fit in a buffer, it is a sample of about that many, chosen by a hash of the
+        row's number, the same each time.
         """
-        total, place, parts = sum(self._files.rows), 0, []
+        total, first, parts = sum(self._files.rows), 0, []
         share = 1.0 if total <= self.shuffle_rows else min(1.0, _TARGETS / total)
-        for piece in self._files.read(segments(self._files.rows, None), [self.target]):
+        for piece in self._files.read(self._files.segments(), [self.target]):
             y = _finite(piece, self.target)
-            rows = torch.arange(place, place + len(y))
-            place += len(y)
+            rows = torch.arange(first, first + len(y))
+            first += len(y)
             parts.append(y[hashing.uniform(rows, 0, "parquet.targets") < share])
         return torch.cat(parts).to(self._device)
 
-    def batches(self, size: int, *, seed: int | None = None, drop_last: bool = False) -> Iterator[Batch]:
+    def batches(self, size: int, *, seed: int | None = None) -> Iterator[Batch]:
         """Every row once, `size` rows at a time.
 
         Args:
             size: rows of a batch; the last batch has the rest.
             seed: None keeps the order of the files; a number shuffles by it. Pass another seed each epoch, and the
                 same one to every worker.
-            drop_last: leave out a last batch of fewer rows, so that every step has the same shape.
 
         """
         if size < 1:
             raise ValueError(f"batch size {size}: a batch has at least one row")
-        return self._batches(size, seed, drop_last)
+        return self._batches(size, seed)
 
-    def _batches(self, size: int, seed: int | None, drop_last: bool) -> Iterator[Batch]:
-        rest: Columns = {}
+    def _batches(self, size: int, seed: int | None) -> Iterator[Batch]:
+        rest: ColumnTensors = {}
         for block in prefetch(self._blocks(seed)):
             rows = len(block[_Y])
-            # The first batch begins with what the last block has left over.
+            # The first batch begins with the rows that the block before has left over.
             for start in range(-len(rest[_Y]) if rest else 0, rows, size):
                 picked = {name: column[max(start, 0) : start + size] for name, column in block.items()}
                 if start < 0:
@@ -152,20 +158,20 @@ class ParquetStream:
                 rest = {name: column.clone() for name, column in picked.items()} if start + size > rows else {}
                 if not rest:
                     yield _batch(picked)
-            del block, picked  # before the next block is asked for, and the one after it begun
-        if rest and not drop_last:
+            del block, picked  # free their memory before the thread begins another block
+        if rest:
             yield _batch(rest)
 
-    def _blocks(self, seed: int | None) -> Iterator[Columns]:
-        """Buffers of encoded rows, shuffled: the thread that trains has only to cut them."""
+    def _blocks(self, seed: int | None) -> Iterator[ColumnTensors]:
+        """Buffers of encoded and shuffled rows; the training thread only has to cut them into batches."""
         generator = None if seed is None else torch.Generator().manual_seed(seed)
         whole = self._count == 1 and len(self) <= self.shuffle_rows
-        # One buffer takes in everything: row groups stay in order, so that rows are permuted as a `Dataset` does.
-        pieces = self._pieces(segments(self._files.rows, None if whole else seed, self._index, self._count))
-        piece: Columns = {}
+        # If all rows fit in one buffer, row groups stay in order, so that rows are permuted as in a `Dataset`.
+        pieces = self._pieces(self._files.segments(None if whole else seed, self._index, self._count))
+        piece: ColumnTensors = {}
         used = have = 0
         for rows in buffers(len(self), self.shuffle_rows):
-            block: Columns = {}
+            block: ColumnTensors = {}
             filled = 0
             while filled < rows:
                 if used == have:
@@ -184,7 +190,7 @@ class ParquetStream:
                 block[name] = moved if order is None else moved.index_select(0, order)
             yield block
 
-    def _pieces(self, chosen: list[Segment]) -> Iterator[Columns]:
+    def _pieces(self, chosen: list[Segment]) -> Iterator[ColumnTensors]:
         needed = list(dict.fromkeys([*self._numbers, *self.features.sources]))
         for piece in self._files.read(chosen, needed):
             try:
@@ -192,14 +198,43 @@ class ParquetStream:
             except ValueError as error:
                 last = piece.first + len(piece.table) - 1
                 raise ValueError(f"{piece.file}, rows {piece.first}..{last}: {error}") from error
-            columns: Columns = dict(encoded.items())
+            columns: ColumnTensors = dict(encoded.items())
             columns[_Y] = _finite(piece, self.target)
             if self.weight is not None:
                 columns[_WEIGHT] = _finite(piece, self.weight, least=0.0)
             yield columns
 
 
-def _batch(columns: Columns) -> Batch:
+def buffers(rows: int, capacity: int) -> list[int]:
+    """The rows of each buffer: as few buffers of at most `capacity` rows as possible, of equal size up to one row.
+
+    Of equal size, because a last buffer of a few rows would hardly be shuffled.
+
+    >>> buffers(10, 4)
+    [3, 3, 4]
+    """
+    return [stop - start for start, stop in pairwise(cuts(rows, -(-rows // capacity)))] if rows else []
+
+
+def _find(path: Paths) -> list[Path]:
+    if not isinstance(path, str | Path):
+        files = [Path(file) for file in path]
+        missing = [file for file in files if not file.is_file()]
+        if missing or not files:
+            raise FileNotFoundError(f"there is no file {missing[0]}" if missing else "the list of files is empty")
+        return files
+    path = Path(path)
+    if path.is_file():
+        return [path]
+    if not path.is_dir():
+        raise FileNotFoundError(f"there is no file or folder {path} (seen from {Path.cwd()})")
+    files = PARQUET.files_in(path)
+    if not files:
+        raise ValueError(f"the folder {path} holds no *.parquet file")
+    return files
+
+
+def _batch(columns: ColumnTensors) -> Batch:
     x = {name: column for name, column in columns.items() if isinstance(name, str)}
     return Batch(x, columns[_Y], columns.get(_WEIGHT))
 
@@ -211,9 +246,9 @@ def _finite(piece: Piece, name: str, least: float = -torch.inf) -> Tensor:
     wrong = ~numbers.isfinite() | (numbers < least)
     if bool(wrong.any()):
         row = int(wrong.nonzero()[0])
-        what = "is missing" if piece.table[name][row].as_py() is None else f"is {values[row].item():g}"
+        state = "is missing" if piece.table[name][row].as_py() is None else f"is {values[row].item():g}"
         raise ValueError(
-            f"{piece.file}, row {piece.first + row}: column {name!r} {what}, expected a finite float32 number"
+            f"{piece.file}, row {piece.first + row}: column {name!r} {state}, expected a finite float32 number"
             + (f" of at least {least:g}" if least > -torch.inf else "")
             + "; leave the row out of the file or fill the value"
         )

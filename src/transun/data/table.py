@@ -1,35 +1,56 @@
-"""Tables from wherever they are - frames, arrays, files - as one Arrow table, with errors that say what to do."""
+"""Tables from wherever they are - frames, arrays, files - as one Arrow table, and their columns as ids, numbers, times.
+
+Every function that a user calls with "a table" passes it through `read_table`, once; what it calls takes a
+`pyarrow.Table`. Other widths of a number or an id are accepted; a value of another meaning is refused with its column,
+its row and what to do.
+"""
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from transun.data.formats import find_files, first_line
+from transun.data.schema import holds_lists, holds_numbers, refuse_duplicates, require
 from transun.support.extras import need
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_SUFFIXES = (".parquet", ".csv", ".csv.gz", ".tsv", ".tsv.gz")
-# What pyarrow makes of the unnamed index of a pandas frame: row labels, never a feature.
+__all__ = [
+    "Overview",
+    "as_ids",
+    "as_numbers",
+    "as_times",
+    "column_array",
+    "drop_missing",
+    "overview",
+    "read_table",
+    "targets",
+]
+
+# The names that pyarrow gives to the unnamed index of a pandas frame: row labels, never a feature.
 _INDEX = re.compile(r"__index_level_\d+__")
+_NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"
+# From here on, a float cannot tell neighbouring integers apart.
+_EXACT = 2.0**53
 
 
 def read_table(source: Any, columns: Iterable[str] | None = None) -> "pa.Table":
     """A pyarrow table from a frame, a dict of columns, or a path; memory is shared where the source allows it.
 
-    Frames are taken through the Arrow interface, which pandas, polars, DuckDB and others offer alike. NaN counts as
-    missing in pandas frames and dicts, as these have no other way to say it.
+    Frames are read through the Arrow interface, which pandas, polars, DuckDB and others offer alike. NaN counts as
+    missing in pandas frames and dicts, because these have no other sign for it.
 
     Args:
         source: a pyarrow table; a pandas or polars frame; a dict of equally long arrays or lists, where a 2-D array is
-            a column of lists; the path of a CSV or Parquet file, or of a folder, whose Parquet files are read in the
-            order of their names. Types of a CSV column are guessed from all its values, and empty text is missing.
+            a column of lists; the path of a CSV or Parquet file, or of a folder, whose Parquet files (if there are
+            none, CSV files) are read in the order of their names. Types of a CSV column are guessed from all values of
+            a file, and empty text is missing.
         columns: the columns wanted, in this order; None keeps all. Parquet files are read for these columns only.
 
     >>> read_table({"item": [3, 1], "price": [1.5, float("nan")]})["price"].null_count
@@ -40,89 +61,23 @@ def read_table(source: Any, columns: Iterable[str] | None = None) -> "pa.Table":
     if isinstance(source, (str, PathLike)):
         table = _from_path(Path(source), wanted)
     elif isinstance(source, Mapping):
-        pa = need("pyarrow")
-        # Arrays of unequal length are pyarrow's own, clear, error.
-        table = pa.table({str(name): _from_values(str(name), values) for name, values in source.items()})
+        # Arrays of unequal length are an error of pyarrow, and a clear one.
+        table = need("pyarrow").table({str(name): _from_values(str(name), values) for name, values in source.items()})
     else:
         table = _from_frame(source)
-    _refuse_duplicates(table.column_names)
+    refuse_duplicates(table.column_names)
     return table if wanted is None else table.select(require(table.column_names, wanted))
 
 
-def require(names: Iterable[str], wanted: Iterable[str]) -> list[str]:
-    """The wanted names if all are there, else an error with the nearest ones.
-
-    >>> require(["price", "item"], ["prise"])
-    Traceback (most recent call last):
-    ValueError: there is no column 'prise': did you mean 'price'? The table has price, item
-    """
-    there, wanted = list(names), list(wanted)
-    for name in wanted:
-        if name not in there:
-            near = " or ".join(map(repr, get_close_matches(name, there, n=2)))
-            shown = ", ".join(there[:20]) + (f" and {len(there) - 20} more" if len(there) > 20 else "")
-            raise ValueError(
-                f"there is no column {name!r}: {f'did you mean {near}? ' if near else ''}The table has {shown}"
-            )
-    return wanted
-
-
-def files(folder: Path) -> list[Path]:
-    """The Parquet files of a folder and its subfolders, by name; hidden ones are what other programs left behind."""
-    found = sorted(
-        path
-        for path in folder.rglob("*.parquet")
-        if path.is_file() and not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
-    )
-    if not found:
-        raise ValueError(f"the folder {folder} holds no *.parquet file")
-    return found
-
-
 def _from_path(path: Path, wanted: tuple[str, ...] | None) -> "pa.Table":
-    if path.is_dir():
-        pa = need("pyarrow")
-        # Permissive: files written on other days may hold the same column in another width.
-        table = pa.concat_tables([_from_parquet(part, wanted) for part in files(path)], promote_options="permissive")
-    elif not path.exists():
-        near = get_close_matches(path.name, [other.name for other in path.parent.glob("*")], n=2)
-        hint = f"; did you mean {' or '.join(near)}?" if near else ""
-        raise FileNotFoundError(f"there is no file {path}{hint}")
-    elif not path.name.lower().endswith(_SUFFIXES):
-        raise ValueError(f"{path}: cannot tell the format by its name; known endings are {', '.join(_SUFFIXES)}")
-    elif path.stat().st_size == 0:
-        raise ValueError(f"{path} is an empty file: nothing was ever written to it")
-    else:
-        table = _from_parquet(path, wanted) if path.name.lower().endswith(".parquet") else _from_csv(path)
+    format, files = find_files(path)
+    tables = [format.read(file, wanted) for file in files]
+    for part in tables:
+        refuse_duplicates(part.column_names)
+    # Permissive: files written on other days may hold the same column in another width.
+    table = tables[0] if len(tables) == 1 else need("pyarrow").concat_tables(tables, promote_options="permissive")
     if len(table) == 0:
         raise ValueError(f"{path} has no rows")
-    return table
-
-
-def _from_parquet(path: Path, wanted: tuple[str, ...] | None) -> "pa.Table":
-    pa, parquet = need("pyarrow"), need("pyarrow.parquet")
-    try:
-        with parquet.ParquetFile(path) as file:
-            _refuse_duplicates(file.schema_arrow.names, path)
-            columns = None if wanted is None else require(file.schema_arrow.names, wanted)
-            return file.read(columns=columns)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise ValueError(
-            f"{path} is truncated or no Parquet file ({_first_line(error)}): write or download it again"
-        ) from error
-
-
-def _from_csv(path: Path) -> "pa.Table":
-    pa, compute, csv = (need(f"pyarrow{module}") for module in ("", ".compute", ".csv"))
-    delimiter = "\t" if ".tsv" in path.name.lower() else ","
-    try:
-        table = csv.read_csv(path, parse_options=csv.ParseOptions(delimiter=delimiter))
-    except (pa.ArrowInvalid, OSError) as error:
-        raise ValueError(f"{path} is no readable CSV file: {_first_line(error)}") from error
-    for index, field in enumerate(table.schema):
-        if field.type == pa.string():
-            empty = compute.equal(table[index], "")
-            table = table.set_column(index, field.name, compute.if_else(empty, None, table[index]))
     return table
 
 
@@ -135,14 +90,14 @@ def _from_frame(source: Any) -> "pa.Table":
             f"cannot read a table from {type(source).__name__}: give a pandas, polars or pyarrow table, "
             "a dict of columns, or the path of a CSV or Parquet file (a lazy frame: collect() it first)"
         )
-    # pyarrow refuses duplicates of pandas in words of its own.
-    _refuse_duplicates([str(name) for name in getattr(source, "columns", ())])
+    # Before pyarrow, whose message about duplicate names in a pandas frame does not say what to do.
+    refuse_duplicates([str(name) for name in getattr(source, "columns", ())])
     try:
         table = pa.table(source)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         # pandas lets a column hold anything; Arrow's second argument names the column.
-        what = "; ".join(map(str, error.args))
-        raise ValueError(f"a column mixes kinds of values ({what}): make it one, e.g. all text") from error
+        details = "; ".join(map(str, error.args))
+        raise ValueError(f"a column mixes kinds of values ({details}): make it one, e.g. all text") from error
     return table.select([name for name in table.column_names if not _INDEX.fullmatch(name)])
 
 
@@ -157,17 +112,184 @@ def _from_values(name: str, values: Any) -> "pa.Array":
         # Tensors have an array interface that pyarrow does not look for.
         return pa.array(np.asarray(values) if hasattr(values, "__array__") else values, from_pandas=True)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-        raise ValueError(f"column {name!r} mixes kinds of values: {_first_line(error)}") from error
+        raise ValueError(f"column {name!r} mixes kinds of values: {first_line(error)}") from error
 
 
-def _refuse_duplicates(names: Iterable[str], path: Path | None = None) -> None:
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
+def column_array(table: "pa.Table", name: str) -> "pa.Array":
+    """A column as one array: dictionaries decoded, text as large_string, NaN as missing.
+
+    >>> import pyarrow
+    >>> column_array(pyarrow.table({"price": [1.5, float("nan")]}), "price").to_pylist()
+    [1.5, None]
+    """
+    pa, compute = need("pyarrow"), need("pyarrow.compute")
+    column = table[require(table.column_names, [name])[0]]
+    stored = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    type_ = pa.large_string() if stored in (pa.string(), pa.string_view()) else stored
+    if pa.types.is_dictionary(column.type):
+        # Arrow has no cast for the dictionaries of string views that polars makes.
+        parts = [compute.cast(part.dictionary, type_).take(part.indices) for part in column.chunks]
+        column = pa.chunked_array(parts, type_)
+    elif type_ != stored:
+        column = compute.cast(column, type_)
+    if pa.types.is_floating(column.type):
+        column = compute.if_else(compute.is_nan(column), None, column)
+    array = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+    # Before version 17, pyarrow returned a chunked array from combine_chunks.
+    return array.chunk(0) if isinstance(array, pa.ChunkedArray) else array
+
+
+def as_ids(where: str, array: "pa.Array") -> "pa.Array":
+    """Ids as int64 or large_string: any integer width, booleans, text, and floats that hold whole numbers.
+
+    pandas turns a column of integers into such floats where one of them is missing.
+
+    >>> import pyarrow
+    >>> as_ids("column 'item'", pyarrow.array([7.0, None])).to_pylist()
+    [7, None]
+    >>> as_ids("column 'item'", pyarrow.array([7.0, 0.5]))
+    Traceback (most recent call last):
+    ValueError: column 'item', row 1: 0.5 is a number, not an id; declare the column as Buckets() or Standardised()
+    """
+    pa, compute = need("pyarrow"), need("pyarrow.compute")
+    type_ = array.type
+    if pa.types.is_floating(type_):
+        numbers = array.to_numpy(zero_copy_only=False)
+        wrong = np.flatnonzero(~((np.trunc(numbers) == numbers) & (np.abs(numbers) <= _EXACT)) & ~np.isnan(numbers))
+        if len(wrong):
+            raise ValueError(
+                f"{where}, row {wrong[0]}: {numbers[wrong[0]]:g} is a number, not an id; "
+                "declare the column as Buckets() or Standardised()"
+            )
+        return compute.cast(array, pa.int64())
+    if type_ == pa.large_string() or type_ == pa.int64():
+        return array
+    if pa.types.is_integer(type_) or pa.types.is_boolean(type_) or pa.types.is_null(type_):
+        try:
+            return compute.cast(array, pa.int64())
+        except pa.ArrowInvalid as error:
+            raise ValueError(f"{where} holds ids above 2⁶³: cast them to text") from error
+    hint = "declare the column as Datetime()" if pa.types.is_temporal(type_) else "cast it to integers or text"
+    if holds_lists(type_):
+        hint = "declare the column as Bag()"
+    raise ValueError(f"{where} holds {type_}, not one id a row: {hint}")
+
+
+def as_numbers(where: str, array: "pa.Array") -> np.ndarray:
+    """Numbers as float64 with NaN for missing; text is converted if every value of it is written as a number.
+
+    >>> import pyarrow
+    >>> as_numbers("column 'price'", pyarrow.array(["1.5", None, "cheap"], pyarrow.large_string()))
+    Traceback (most recent call last):
+    ValueError: column 'price', row 2: 'cheap' is text, not a number; correct it, or declare the column as Id()
+    """
+    pa, compute = need("pyarrow"), need("pyarrow.compute")
+    type_ = array.type
+    if type_ == pa.large_string():
+        fine = compute.fill_null(compute.match_substring_regex(array, _NUMBER), True)
+        if not compute.all(fine).as_py():
+            row = compute.index(fine, False).as_py()
+            raise ValueError(
+                f"{where}, row {row}: {array[row].as_py()!r} is text, not a number; "
+                "correct it, or declare the column as Id()"
+            )
+        array = compute.utf8_trim_whitespace(array)
+    elif not (holds_numbers(type_) or pa.types.is_null(type_)):
+        hint = "declare the column as Datetime()" if pa.types.is_temporal(type_) else "cast it to numbers"
+        raise ValueError(f"{where} holds {type_}, not one number a row: {hint}")
+    numbers: np.ndarray = compute.cast(array, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    return numbers
+
+
+def as_times(where: str, array: "pa.Array") -> "pa.Array":
+    """Times as a timestamp in microseconds, in their own time zone; dates become midnights, text is read as ISO 8601.
+
+    >>> import pyarrow
+    >>> as_times("column 'ts'", pyarrow.array(["2022-04-25 13:05:00"], pyarrow.large_string()))[0].as_py().hour
+    13
+    """
+    pa, compute = need("pyarrow"), need("pyarrow.compute")
+    type_ = array.type
+    if pa.types.is_timestamp(type_):
+        return compute.cast(array, pa.timestamp("us", type_.tz), safe=False)
+    if pa.types.is_date(type_) or pa.types.is_null(type_):
+        return compute.cast(array, pa.timestamp("us"))
+    if type_ == pa.large_string():
+        for zone in (None, "UTC"):  # without an offset from UTC in every text, or with one
+            try:
+                return compute.cast(array, pa.timestamp("us", zone))
+            except pa.ArrowInvalid as error:
+                reason = str(error).splitlines()[0]
+        raise ValueError(f"{where} holds text that is no time as in 2022-04-25 13:05:00 ({reason})")
+    raise ValueError(
+        f"{where} holds {type_}, not times: cast it, e.g. pyarrow.compute.cast(column, pyarrow.timestamp('s')) "
+        "for seconds since 1970"
+    )
+
+
+def targets(table: "pa.Table", name: str) -> np.ndarray:
+    """The target column (n,) as float64, every value finite.
+
+    >>> import pyarrow
+    >>> targets(pyarrow.table({"gmv": [1.0, None]}), "gmv")
+    Traceback (most recent call last):
+    ValueError: target 'gmv', row 1 is missing, as are 1 of 2 rows: drop_missing(table, 'gmv') drops them
+    """
+    y = as_numbers(f"target {name!r}", column_array(table, name))
+    if len(y) == 0:
+        raise ValueError(f"the table has no rows: there is no target {name!r} to learn from")
+    wrong = np.flatnonzero(~np.isfinite(y))
+    if len(wrong):
+        state = "missing" if np.isnan(y[wrong[0]]) else "infinite"
         raise ValueError(
-            f"{path or 'the table'} has more than one column {twice[0]!r}: rename or drop one, "
-            "or which of them is meant depends on their order"
+            f"target {name!r}, row {wrong[0]} is {state}, as are {len(wrong)} of {len(y)} rows: "
+            f"drop_missing(table, {name!r}) drops them"
         )
+    return y
 
 
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0][:200].rstrip(". ")
+def drop_missing(source: Any, column: str) -> tuple["pa.Table", int]:
+    """The rows whose value in a column is a finite number, and how many were dropped.
+
+    A model learns nothing from a row without a target. Find out why it has none: if the reason depends on the target,
+    the mean of the remaining rows is not the mean of all.
+
+    >>> table, dropped = drop_missing({"gmv": [1.0, float("nan"), 3.0], "item": [1, 2, 3]}, "gmv")
+    >>> table["item"].to_pylist(), dropped
+    ([1, 3], 1)
+    """
+    pa = need("pyarrow")
+    table = read_table(source)
+    fine = np.isfinite(as_numbers(f"column {column!r}", column_array(table, column)))
+    return table.filter(pa.array(fine)), int((~fine).sum())
+
+
+@dataclass(frozen=True)
+class Overview:
+    """The number of rows, and for each column its name, type, share missing, smallest and largest number."""
+
+    rows: int
+    columns: list[dict[str, Any]]
+
+
+def overview(source: Any) -> Overview:
+    """A summary of every column of a table, which is read whole.
+
+    >>> overview({"gmv": [1.0, None, 3.0]}).columns
+    [{'name': 'gmv', 'type': 'double', 'missing': '33.3 %', 'smallest': '1', 'largest': '3'}]
+    """
+    table = read_table(source)
+    return Overview(len(table), [_column_overview(table, name) for name in table.column_names])
+
+
+def _column_overview(table: "pa.Table", name: str) -> dict[str, Any]:
+    types = need("pyarrow").types
+    array = column_array(table, name)
+    missing = f"{100 * array.null_count / max(len(array), 1):.1f} %"
+    smallest = largest = ""
+    if types.is_integer(array.type) or types.is_floating(array.type):
+        numbers = as_numbers(name, array)
+        finite = numbers[np.isfinite(numbers)]
+        smallest, largest = (f"{finite.min():g}", f"{finite.max():g}") if len(finite) else ("", "")
+    type_ = str(array.type).removeprefix("large_")
+    return {"name": name, "type": type_, "missing": missing, "smallest": smallest, "largest": largest}

@@ -1,18 +1,18 @@
-"""Tables written piece by piece, to a file that appears only when it is whole, or to standard output."""
+"""Tables written piece by piece, to a file that appears only when it is complete, or to standard output."""
 
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
-from transun.support.extras import need
+from transun.data.formats import CSV, FORMATS, Format, Writer
 from transun.support.files import replacing
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["require_ending", "writing"]
+__all__ = ["STDOUT", "Write", "require_ending", "writing"]
 
 Write = Callable[["pa.Table"], None]
 STDOUT = Path("-")
@@ -20,9 +20,10 @@ STDOUT = Path("-")
 
 @contextmanager
 def writing(path: Path) -> Iterator[Write]:
-    """A function that appends a table to a .parquet or .csv file, or to standard output as CSV where the path is `-`.
+    """A function that appends a table to a file, in the format of its ending, or to standard output as CSV (path `-`).
 
-    An error leaves the file that was there before. The first table decides names and types.
+    The file is replaced when the `with` block ends; after an error the old one is still there. The first table decides
+    names and types.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "out.csv"
@@ -33,37 +34,49 @@ def writing(path: Path) -> Iterator[Write]:
     ['"item","prediction"', '"a",1.5', '"b",2']
     """
     if path == STDOUT:
-        with _stream(sys.stdout.buffer, ".csv") as write:
+        with _append(sys.stdout.buffer, CSV) as write:
             yield write
         return
-    require_ending(path)
+    format = _written_format(path)
     try:
-        with replacing(path) as draft, draft.open("wb") as file, _stream(file, path.suffix.lower()) as write:
+        with replacing(path) as draft, draft.open("wb") as file, _append(file, format) as write:
             yield write
     except (NotADirectoryError, FileExistsError, PermissionError, IsADirectoryError) as error:
         raise OSError(f"cannot write {path} ({error.strerror}): name a place that can be written to") from error
 
 
 def require_ending(path: Path) -> None:
-    """Raise a `ValueError` where the ending of a file for a table says no format."""
-    if path != STDOUT and path.suffix.lower() not in (".parquet", ".csv"):
-        raise ValueError(f"{path}: cannot tell the format by its name; end it in .parquet or .csv, or use - for CSV")
+    """Raise a `ValueError` if the ending of an output file names no format that can be written.
+
+    >>> require_ending(Path("out.xlsx"))
+    Traceback (most recent call last):
+    ValueError: out.xlsx: cannot tell the format by its name; end it in .parquet or .csv, or use - for CSV
+    """
+    if path != STDOUT:
+        _written_format(path)
+
+
+def _written_format(path: Path) -> Format:
+    for format in FORMATS:
+        if format.written_endings and path.name.lower().endswith(format.written_endings):
+            return format
+    endings = " or ".join(ending for format in FORMATS for ending in format.written_endings)
+    raise ValueError(f"{path}: cannot tell the format by its name; end it in {endings}, or use - for CSV")
 
 
 @contextmanager
-def _stream(file: IO[bytes], suffix: str) -> Iterator[Write]:
-    module = need("pyarrow.parquet" if suffix == ".parquet" else "pyarrow.csv")
-    make = module.ParquetWriter if suffix == ".parquet" else module.CSVWriter
-    opened: list[Any] = []
+def _append(file: IO[bytes], format: Format) -> Iterator[Write]:
+    writer: Writer | None = None
+    schema: pa.Schema = None
 
     def write(table: "pa.Table") -> None:
-        if not opened:
-            opened.append((make(file, table.schema), table.schema))
-        writer, schema = opened[0]
+        nonlocal writer, schema
+        if writer is None:
+            writer, schema = format.writer(file, table.schema), table.schema
         writer.write_table(table.cast(schema))
 
     try:
         yield write
     finally:
-        for writer, _ in opened:
+        if writer is not None:
             writer.close()

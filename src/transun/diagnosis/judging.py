@@ -9,7 +9,6 @@ import numpy as np
 import torch
 
 from transun.data.fingerprint import fingerprint
-from transun.data.reading import read_path
 from transun.diagnosis.assessment import Assessment, assess, certify
 from transun.diagnosis.moments import Floats
 from transun.models.certificate import Certificate, read_certificate, write_certificate
@@ -99,7 +98,7 @@ def certify_folder(
         target=trained.target,
         weight=trained.weight,
         held_out=held_out,
-        fingerprint=fingerprint(read_path(source) if isinstance(source, str | Path) else source, _used(trained)),
+        fingerprint=fingerprint(source, _used(trained)),
     )
     write_certificate(certificate, folder)
     return certificate

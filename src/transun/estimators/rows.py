@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from transun.data import Buckets, Features, Kind, infer, read_table
-from transun.data.values import read
+from transun.data.table import column_array
 from transun.heads import Head
 from transun.support.extras import need
 
@@ -46,7 +46,7 @@ class Labelled:
         pa = need("pyarrow")
         target, counts = _free("target", table.column_names), _free("weight", table.column_names)
         # Decoded: Arrow cannot pick rows from the strings that polars makes.
-        table = pa.table({name: read(table, name) for name in table.column_names} | {target: y})
+        table = pa.table({name: column_array(table, name) for name in table.column_names} | {target: y})
         if weight is None:
             return cls(table, target, None, named)
         table = table.append_column(counts, [weight])

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from transun import heads
 from transun.data import Features, infer
-from transun.data.values import as_numbers, read, targets
+from transun.data.table import as_numbers, column_array, targets
 from transun.heads import GTS, Head
 from transun.metrics.spread import skewness
 from transun.models import spec
@@ -243,7 +243,7 @@ def require_weights(table: "pa.Table", weight: str) -> None:
     Traceback (most recent call last):
     ValueError: column 'w', row 1: -1 is no weight; weights are finite and not negative: use 0 to leave a row out
     """
-    values = as_numbers(f"column {weight!r}", read(table, weight))
+    values = as_numbers(f"column {weight!r}", column_array(table, weight))
     wrong = np.flatnonzero(~((values >= 0.0) & (values < np.inf)))
     if len(wrong):
         raise ValueError(

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import torch
 from torch import Tensor
 
 from transun.data.columns import Columns, open_columns
-from transun.data.table import read_table
+from transun.data.schema import MissingColumnError
 from transun.support.progress import Progress
 from transun.support.text_form import dumps
 from transun.tables.model import TableModel
@@ -25,7 +24,6 @@ __all__ = ["Scored", "score"]
 _WHOLE = 1 << 28
 # Beyond this a float no longer tells neighbouring integers apart.
 _EXACT = 2.0**53
-_CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 
 
 @dataclass(frozen=True)
@@ -80,19 +78,18 @@ def score(
     with Progress(label, columns.size, progress) as bar:
         for chunk in columns.chunks():
             kept = chunk.table.select(wanted)
-            _require_exact(source, kept)
+            if columns.infers_types:
+                _require_exact(kept)
             yield _scored(trained, chunk.table, kept, quantiles)
             bar.advance(chunk.done)
 
 
 def _open(trained: TableModel, source: Any, numbers: list[str], wanted: list[str]) -> Columns:
     names = list(dict.fromkeys([*wanted, *trained.features.sources]))
-    if _small_csv(source):
-        source = read_table(source)
     try:
-        return open_columns(source, numbers, names)
-    except ValueError as error:
-        if any(f"no column {name!r}" in str(error) for name in trained.features.sources if name not in wanted):
+        return open_columns(source, numbers, names, whole_below=_WHOLE)
+    except MissingColumnError as error:
+        if error.name in trained.features.sources and error.name not in wanted:
             raise ValueError(f"the model was trained with a column that the data lacks: {error}") from None
         raise
 
@@ -105,15 +102,8 @@ def _scored(trained: TableModel, table: "pa.Table", kept: "pa.Table", quantiles:
     return Scored(kept, pred, {} if law is None else {level: law.quantile(raw, level) for level in quantiles})
 
 
-def _small_csv(source: Any) -> bool:
-    path = Path(source) if isinstance(source, (str, Path)) else None
-    return path is not None and path.name.lower().endswith(_CSV) and path.is_file() and 0 < path.stat().st_size < _WHOLE
-
-
-def _require_exact(source: Any, kept: "pa.Table") -> None:
-    """Whole numbers of a streamed CSV come as floats: ids too long for these must not be written down wrong."""
-    if not isinstance(source, (str, Path)) or not str(source).lower().endswith(_CSV) or _small_csv(source):
-        return
+def _require_exact(kept: "pa.Table") -> None:
+    """Whole numbers of a streamed CSV are read as floats: ids too long for a float must not be written down wrong."""
     for name in kept.column_names:
         if str(kept[name].type) == "double":
             largest = float(np.nanmax(np.abs(kept[name].to_numpy()), initial=0.0))

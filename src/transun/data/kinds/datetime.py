@@ -11,7 +11,7 @@ from torch import Tensor
 
 from transun.data.kinds.kind import Inputs, Kind, require_some
 from transun.data.kinds.number import Standardised
-from transun.data.values import as_times, read
+from transun.data.table import as_times, column_array
 from transun.support.extras import need
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class Datetime(Kind):
         return float(times.null_count / len(times))
 
     def _times(self, name: str, table: "pa.Table") -> "pa.Array":
-        return as_times(f"column {name!r}", read(table, name))
+        return as_times(f"column {name!r}", column_array(table, name))
 
 
 def _days(times: "pa.Array") -> np.ndarray:

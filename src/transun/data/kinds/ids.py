@@ -11,7 +11,7 @@ from torch import Tensor
 
 from transun.data.kinds.kind import Inputs, Kind, learned, require_some
 from transun.data.lookup import digest, each
-from transun.data.values import as_ids, read
+from transun.data.table import as_ids, column_array
 from transun.data.vocabulary import Vocabulary, frequent
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Coder(Kind):
         return float(self.ids(name, table).null_count / len(table))
 
     def ids(self, name: str, table: "pa.Table") -> "pa.Array":
-        return as_ids(f"column {name!r}", read(table, name))
+        return as_ids(f"column {name!r}", column_array(table, name))
 
     def coder(self, name: str) -> "Coder":
         return self

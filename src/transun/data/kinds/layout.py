@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from transun.data.values import as_ids, read
+from transun.data.table import as_ids, column_array
 from transun.data.vocabulary import unify
 from transun.support.extras import need
 
@@ -50,7 +50,7 @@ class Lists(Layout):
 
     def read(self, name: str, table: "pa.Table") -> Ragged:
         pa, compute = need("pyarrow"), need("pyarrow.compute")
-        column = read(table, name)
+        column = column_array(table, name)
         kind = column.type
         if not (pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)):
             raise ValueError(
@@ -58,7 +58,7 @@ class Lists(Layout):
                 f"Bag(Numbered(10)) columns {name}_0 to {name}_9"
             )
         counts = compute.fill_null(compute.list_value_length(column), 0).to_numpy(zero_copy_only=False)
-        ids = as_ids(f"column {name!r}", read(pa.table({name: compute.list_flatten(column)}), name))
+        ids = as_ids(f"column {name!r}", column_array(pa.table({name: compute.list_flatten(column)}), name))
         return _without(ids, counts.astype(np.int64), self.pad)
 
 
@@ -80,7 +80,7 @@ class Split(Layout):
     def read(self, name: str, table: "pa.Table") -> Ragged:
         pa, compute = need("pyarrow"), need("pyarrow.compute")
         # A column of single values may have been read as numbers.
-        text = compute.cast(as_ids(f"column {name!r}", read(table, name)), pa.large_string())
+        text = compute.cast(as_ids(f"column {name!r}", column_array(table, name)), pa.large_string())
         parts = compute.split_pattern(text, self.separator)
         counts = compute.fill_null(compute.list_value_length(parts), 0).to_numpy(zero_copy_only=False)
         ids = compute.utf8_trim_whitespace(compute.list_flatten(parts))
@@ -119,7 +119,7 @@ class Numbered(Layout):
 
     def read(self, name: str, table: "pa.Table") -> Ragged:
         pa = need("pyarrow")
-        columns = unify([as_ids(f"column {source!r}", read(table, source)) for source in self.sources(name)])
+        columns = unify([as_ids(f"column {source!r}", column_array(table, source)) for source in self.sources(name)])
         rows = len(table)
         if columns[0].type == pa.int64() and not any(column.null_count for column in columns):
             ids = pa.array(np.stack([column.to_numpy() for column in columns], 1).reshape(-1))

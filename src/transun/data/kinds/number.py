@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from transun.data.kinds.kind import Inputs, Kind, learned, require_some
-from transun.data.values import as_numbers, read
+from transun.data.table import as_numbers, column_array
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -125,7 +125,7 @@ class Standardised(Kind):
 
 
 def _numbers(name: str, table: "pa.Table") -> np.ndarray:
-    return as_numbers(f"column {name!r}", read(table, name))
+    return as_numbers(f"column {name!r}", column_array(table, name))
 
 
 def _missing(v: np.ndarray) -> float:

@@ -1,0 +1,317 @@
+"""File formats of tables, in one list: how each is recognised, read whole, streamed and written.
+
+A new format is one subclass of `Format` and one entry in `FORMATS`. `read_table`, `open_columns` (and so `diagnose` and
+`predict`) and `writing` (and so every `--out`) then know it.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from difflib import get_close_matches
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Protocol
+
+from transun.data.parquet import ParquetFiles
+from transun.data.schema import refuse_duplicates, require
+from transun.support.extras import need
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["CSV", "FORMATS", "PARQUET", "Format", "MemoryStream", "TableStream", "find_files", "format_of"]
+
+# Rows of a piece of a table in memory: a float64 column of them fits in a core's cache.
+_PIECE_ROWS = 1 << 15
+
+
+class TableStream(ABC):
+    """Columns of a table that are read piece by piece, from the first row to the last, as often as wanted."""
+
+    schema: "pa.Schema"
+    """Names and Arrow types of the columns."""
+
+    size: int
+    """The length of the whole table in rows, or in bytes where the number of rows is not known beforehand."""
+
+    infers_types: bool = False
+    """Whether the types of columns are guessed from the first rows. Whole numbers are then read as floats, because
+    fractions may follow; integers of more than 15 digits are not exact."""
+
+    @abstractmethod
+    def pieces(self) -> Iterator[tuple["pa.Table", int]]:
+        """The rows in order, in tables small enough for a cache, each with the part of `size` that is read after it."""
+
+
+class MemoryStream(TableStream):
+    """The pieces of a table that is in memory already."""
+
+    def __init__(self, table: "pa.Table") -> None:
+        if len(table) == 0:
+            raise ValueError("the table has no rows: there is nothing to look at")
+        self.table, self.schema, self.size = table, table.schema, len(table)
+
+    def pieces(self) -> Iterator[tuple["pa.Table", int]]:
+        for first in range(0, self.size, _PIECE_ROWS):
+            piece = self.table.slice(first, _PIECE_ROWS)
+            yield piece, first + len(piece)
+
+
+class Writer(Protocol):
+    """Appends tables to a file; pyarrow's writers of Parquet and CSV are such."""
+
+    def write_table(self, table: "pa.Table") -> None:
+        """Append the rows of a table that has the schema of the file."""
+
+    def close(self) -> None:
+        """Write what is left and finish the file."""
+
+
+class Format(ABC):
+    """A file format of tables. A subclass must say how to read a file; streaming and writing are better if it can.
+
+    Attributes:
+        endings: how names of such files end, in lower case; the first is the usual one.
+        first_bytes: what every such file begins with, by which data from a pipe is recognised; empty if nothing does.
+        written_endings: the endings under which `writer` can write; none for a format that is only read.
+
+    """
+
+    endings: tuple[str, ...]
+    first_bytes: bytes = b""
+    written_endings: tuple[str, ...] = ()
+
+    @abstractmethod
+    def read(self, file: Path, columns: Sequence[str] | None) -> "pa.Table":
+        """The whole file. The caller needs only the named columns, or all if None; further ones do no harm."""
+
+    def stream(self, files: Sequence[Path], columns: Sequence[str]) -> TableStream:
+        """The named columns of the files, one file after the other; by default each file is read whole in its turn."""
+        return _FileByFile(self, files, columns)
+
+    def writer(self, file: IO[bytes], schema: "pa.Schema") -> Writer:
+        """What appends tables of one schema to an open file."""
+        raise NotImplementedError(f"{self.endings[0]} files cannot be written")
+
+    def matches(self, path: Path) -> bool:
+        """Whether the name of the file has an ending of this format.
+
+        >>> CSV.matches(Path("orders.CSV.gz")), PARQUET.matches(Path("orders.csv"))
+        (True, False)
+        """
+        return path.name.lower().endswith(self.endings)
+
+    def files_in(self, folder: Path) -> list[Path]:
+        """The files of this format in a folder and its subfolders, in the order of their names.
+
+        Files and folders whose names begin with a dot or an underscore are left out: other programs put unfinished
+        or empty files there.
+        """
+        return sorted(
+            path
+            for path in folder.rglob("*")
+            if self.matches(path)
+            and path.is_file()
+            and not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
+        )
+
+
+class _FileByFile(TableStream):
+    def __init__(self, format: Format, files: Sequence[Path], columns: Sequence[str]) -> None:
+        self.format, self.files, self.columns = format, files, list(columns)
+        self.size = sum(file.stat().st_size for file in files)
+        self.schema = self._read(files[0]).schema
+
+    def _read(self, file: Path) -> "pa.Table":
+        table = self.format.read(file, self.columns)
+        return table.select(require(table.column_names, self.columns))
+
+    def pieces(self) -> Iterator[tuple["pa.Table", int]]:
+        bytes_before = 0
+        for file in self.files:
+            bytes_here, table = file.stat().st_size, self._read(file)
+            for first in range(0, len(table), _PIECE_ROWS):
+                piece = table.slice(first, _PIECE_ROWS)
+                yield piece, bytes_before + bytes_here * (first + len(piece)) // len(table)
+            bytes_before += bytes_here
+
+
+class Parquet(Format):
+    """Parquet files: columns have types, and only the wanted ones are read."""
+
+    endings = (".parquet",)
+    first_bytes = b"PAR1"
+    written_endings = (".parquet",)
+
+    def read(self, file: Path, columns: Sequence[str] | None) -> "pa.Table":
+        pa, parquet = need("pyarrow"), need("pyarrow.parquet")
+        try:
+            with parquet.ParquetFile(file) as opened:
+                names = opened.schema_arrow.names
+                refuse_duplicates(names, file)
+                return opened.read(columns=None if columns is None else require(names, columns))
+        except (pa.ArrowInvalid, OSError) as error:
+            raise ValueError(
+                f"{file} is truncated or no Parquet file ({first_line(error)}): write or download it again"
+            ) from error
+
+    def stream(self, files: Sequence[Path], columns: Sequence[str]) -> TableStream:
+        return _ParquetStream(files, columns)
+
+    def writer(self, file: IO[bytes], schema: "pa.Schema") -> Writer:
+        writer: Writer = need("pyarrow.parquet").ParquetWriter(file, schema)
+        return writer
+
+
+class _ParquetStream(TableStream):
+    def __init__(self, files: Sequence[Path], columns: Sequence[str]) -> None:
+        # Only the footers of the files are read here.
+        self.files, self.columns = ParquetFiles(files, columns), list(columns)
+        self.size = sum(self.files.rows)
+        if self.size == 0:
+            raise ValueError(f"{files[0]}: the data is empty, the Parquet files have no rows")
+        schema = need("pyarrow.parquet").read_schema(files[0])
+        self.schema = need("pyarrow").schema([schema.field(name) for name in columns])
+
+    def pieces(self) -> Iterator[tuple["pa.Table", int]]:
+        rows = 0
+        for piece in self.files.read(self.files.segments(), self.columns):
+            rows += len(piece.table)
+            yield piece.table, rows
+
+
+class Csv(Format):
+    """CSV and TSV files with a header, gzipped or not; types are guessed from the text, and empty text is missing.
+
+    Reading a whole file guesses from all its values. Streaming guesses from the first megabyte of the first file.
+    """
+
+    endings = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
+    written_endings = (".csv",)
+
+    def read(self, file: Path, columns: Sequence[str] | None) -> "pa.Table":
+        pa, csv = need("pyarrow"), need("pyarrow.csv")
+        try:
+            table = csv.read_csv(file, parse_options=_csv_dialect(file))
+        except (pa.ArrowInvalid, OSError) as error:
+            raise ValueError(f"{file} is no readable CSV file: {first_line(error)}") from error
+        return _empty_is_missing(table)
+
+    def stream(self, files: Sequence[Path], columns: Sequence[str]) -> TableStream:
+        return _CsvStream(files, columns)
+
+    def writer(self, file: IO[bytes], schema: "pa.Schema") -> Writer:
+        writer: Writer = need("pyarrow.csv").CSVWriter(file, schema)
+        return writer
+
+
+class _CsvStream(TableStream):
+    infers_types = True
+
+    def __init__(self, files: Sequence[Path], columns: Sequence[str]) -> None:
+        pa = need("pyarrow")
+        self.files, self.columns = files, list(columns)
+        self.size = sum(file.stat().st_size for file in files)
+        with files[0].open("rb") as raw, _csv_reader(files[0], raw, {}, None) as reader:
+            inferred = reader.schema
+        types: dict[str, Any] = {}
+        for name in require(inferred.names, columns):
+            if inferred.names.count(name) > 1:
+                raise ValueError(f"{files[0]} has {inferred.names.count(name)} columns {name!r}: rename all but one")
+            type_ = inferred.field(name).type
+            numeric = pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_null(type_)
+            # A column of whole numbers in the first block may hold fractions later on.
+            types[name] = pa.float64() if numeric else pa.large_string() if type_ == pa.string() else type_
+        self.types = types
+        self.schema = pa.schema([pa.field(name, types[name]) for name in columns])
+
+    def pieces(self) -> Iterator[tuple["pa.Table", int]]:
+        pa = need("pyarrow")
+        rows = bytes_before = 0
+        for file in self.files:
+            with file.open("rb") as raw, _csv_reader(file, raw, self.types, self.columns) as reader:
+                for batch in _readable_values(reader, file):
+                    rows += len(batch)
+                    yield _empty_is_missing(pa.Table.from_batches([batch])), bytes_before + raw.tell()
+            bytes_before += file.stat().st_size
+        if rows == 0:
+            raise ValueError(f"{self.files[0]} has no rows below its header")
+
+
+def _csv_dialect(file: Path) -> Any:
+    return need("pyarrow.csv").ParseOptions(delimiter="\t" if ".tsv" in file.name.lower() else ",")
+
+
+@contextmanager
+def _csv_reader(file: Path, raw: IO[bytes], types: dict[str, Any], columns: list[str] | None) -> Iterator[Any]:
+    pa, csv = need("pyarrow"), need("pyarrow.csv")
+    try:
+        stream = pa.CompressedInputStream(raw, "gzip") if file.name.lower().endswith(".gz") else raw
+        convert = csv.ConvertOptions(column_types=types, include_columns=columns)
+        with csv.open_csv(stream, parse_options=_csv_dialect(file), convert_options=convert) as reader:
+            yield reader
+    except (pa.ArrowException, UnicodeDecodeError) as error:
+        raise ValueError(
+            f"{file} is no readable CSV file ({first_line(error)}): write it with a header line, in UTF-8"
+        ) from error
+
+
+def _readable_values(reader: Any, file: Path) -> Iterator[Any]:
+    pa = need("pyarrow")
+    try:
+        yield from reader
+    except pa.ArrowException as error:
+        raise ValueError(
+            f"{file}: {first_line(error)}; correct or remove that value, numbers are written as 1234.5"
+        ) from error
+
+
+def _empty_is_missing(table: "pa.Table") -> "pa.Table":
+    pa, compute = need("pyarrow"), need("pyarrow.compute")
+    for index, field in enumerate(table.schema):
+        if field.type in (pa.string(), pa.large_string()):
+            empty = compute.equal(table[index], "")
+            table = table.set_column(index, field.name, compute.if_else(empty, None, table[index]))
+    return table
+
+
+PARQUET, CSV = Parquet(), Csv()
+
+FORMATS: list[Format] = [PARQUET, CSV]
+"""Every format there is. In a folder with files of several formats, the first of them in this list is read."""
+
+
+def format_of(path: Path) -> Format:
+    """The format that the name of a file tells.
+
+    >>> format_of(Path("orders.xlsx"))
+    Traceback (most recent call last):
+    ValueError: orders.xlsx: cannot tell the format by its name; known endings are .parquet, .csv, .csv.gz, .tsv, ...
+    """
+    for format in FORMATS:
+        if format.matches(path):
+            return format
+    endings = ", ".join(ending for format in FORMATS for ending in format.endings)
+    raise ValueError(f"{path}: cannot tell the format by its name; known endings are {endings}")
+
+
+def find_files(path: Path) -> tuple[Format, list[Path]]:
+    """The files of a table, one or those of a folder in the order of their names, and their format."""
+    if path.is_dir():
+        for format in FORMATS:
+            if files := format.files_in(path):
+                return format, files
+        absent = " and ".join(f"no *{format.endings[0]} file" for format in FORMATS)
+        raise ValueError(f"the folder {path} holds {absent}: name another")
+    if not path.exists():
+        similar = get_close_matches(path.name, [other.name for other in path.parent.glob("*")], n=2)
+        hint = f"; did you mean {' or '.join(similar)}?" if similar else ""
+        raise FileNotFoundError(f"there is no file {path}{hint}")
+    format = format_of(path)
+    if path.stat().st_size == 0:
+        raise ValueError(f"{path} is an empty file: nothing was ever written to it")
+    return format, [path]
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error message of Arrow, whose further lines are about Arrow's own code."""
+    return (str(error).splitlines() or [type(error).__name__])[0][:200].rstrip(". ")

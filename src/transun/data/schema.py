@@ -1,0 +1,91 @@
+"""Names and Arrow types of columns: those asked for must exist, no name may occur twice, and what a type can hold."""
+
+from collections import Counter
+from collections.abc import Iterable
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from transun.support.extras import need
+
+__all__ = ["MissingColumnError", "holds_lists", "holds_numbers", "refuse_duplicates", "require"]
+
+
+class MissingColumnError(ValueError):
+    """A table lacks a column that was asked for.
+
+    Args:
+        name: the column that is missing.
+        columns: the columns that the table has; the message shows the most similar ones.
+        file: the file that holds the table, where there is one among several.
+
+    >>> str(MissingColumnError("prise", ["price", "item"]))
+    "there is no column 'prise': did you mean 'price'? The table has price, item"
+
+    """
+
+    def __init__(self, name: str, columns: Iterable[str], file: Path | None = None) -> None:
+        self.name, self.columns, self.file = name, tuple(columns), file
+        # The arguments themselves, not the message, so that the error survives pickling between processes.
+        super().__init__(self.name, self.columns, self.file)
+
+    def __str__(self) -> str:
+        similar = " or ".join(map(repr, get_close_matches(self.name, self.columns, n=2)))
+        hint = f"did you mean {similar}? " if similar else ""
+        more = f" and {len(self.columns) - 20} more" if len(self.columns) > 20 else ""
+        where = "" if self.file is None else f"{self.file}: "
+        return f"{where}there is no column {self.name!r}: {hint}The table has {', '.join(self.columns[:20])}{more}"
+
+
+def require(columns: Iterable[str], wanted: Iterable[str], file: Path | None = None) -> list[str]:
+    """The wanted names if the table has all of them; otherwise `MissingColumnError` for the first one it lacks.
+
+    >>> require(["price", "item"], ["item"])
+    ['item']
+    >>> require(["price", "item"], ["prise"])
+    Traceback (most recent call last):
+    transun.data.schema.MissingColumnError: there is no column 'prise': did you mean 'price'? The table has price, item
+    """
+    columns, wanted = list(columns), list(wanted)
+    for name in wanted:
+        if name not in columns:
+            raise MissingColumnError(name, columns, file)
+    return wanted
+
+
+def refuse_duplicates(columns: Iterable[str], file: Path | None = None) -> None:
+    """Raise a `ValueError` if two columns have the same name.
+
+    >>> refuse_duplicates(["item", "item"])
+    Traceback (most recent call last):
+    ValueError: the table has more than one column 'item': rename or drop one, or which of them is meant depends on ...
+    """
+    duplicates = [name for name, count in Counter(columns).items() if count > 1]
+    if duplicates:
+        raise ValueError(
+            f"{file or 'the table'} has more than one column {duplicates[0]!r}: rename or drop one, "
+            "or which of them is meant depends on their order"
+        )
+
+
+def holds_lists(type_: Any) -> bool:
+    """Whether a column of this Arrow type has a list in each row.
+
+    >>> import pyarrow
+    >>> holds_lists(pyarrow.list_(pyarrow.int64())), holds_lists(pyarrow.int64())
+    (True, False)
+    """
+    types = need("pyarrow").types
+    return bool(types.is_list(type_) or types.is_large_list(type_) or types.is_fixed_size_list(type_))
+
+
+def holds_numbers(type_: Any) -> bool:
+    """Whether a column of this Arrow type has a number in each row; booleans count as 0 and 1.
+
+    >>> import pyarrow
+    >>> holds_numbers(pyarrow.int8()), holds_numbers(pyarrow.string())
+    (True, False)
+    """
+    types = need("pyarrow").types
+    tests = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
+    return any(test(type_) for test in tests)
