@@ -44,7 +44,8 @@ def best(call: Callable[[], int]) -> tuple[float, float]:
 
 def speed(folder: Path) -> list[list[Cell]]:
     log = OrderLog(orders=ORDERS, users=100_000, items=20_000)
-    kinds: dict[str, Kind] = {"user": Id(), "item": Id(), "history": Bag(like="item"), "log_price": Standardised()}
+    history = Bag(shares_table_with="item")
+    kinds: dict[str, Kind] = {"user": Id(), "item": Id(), "history": history, "log_price": Standardised()}
     log.to_parquet(folder, rows_per_file=100_000, progress=False)
     features = Features(kinds | {"hour": Id(), "weekday": Id()}).fit(folder)
     stream = ParquetStream(folder, features, "y")

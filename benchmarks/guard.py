@@ -152,7 +152,7 @@ def _encoding() -> Callable[[], object]:
         "price": rng.normal(size=n),
         "y": rng.normal(size=n),
     }
-    kinds = {"item": Id(), "history": Bag(like="item"), "price": Standardised()}
+    kinds = {"item": Id(), "history": Bag(shares_table_with="item"), "price": Standardised()}
     features = Features(kinds).fit(table)
     return lambda: features.to_dataset(table, "y")
 

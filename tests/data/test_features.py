@@ -20,7 +20,7 @@ EVERY = {
     "user": Id(min_count=2),
     "page": HashedId(1000),
     "item": Bag(Numbered(2)),
-    "bought": Bag(length=-3, like="user"),
+    "bought": Bag(length=-3, shares_table_with="user"),
     "genres": Bag(Split("|"), of=Id(min_count=2)),
     "price": Buckets(4),
     "age": Standardised(),
@@ -142,9 +142,15 @@ FITTED = Features({"x": Id()}).fit({"x": [1]})
         (lambda: Features({"x": Id()}).fit({"x": [[1]]}), r"column 'x' holds list.*Bag\(\)"),
         (lambda: Features({"x": Bag()}).fit({"x": ["a|b"]}), r"column 'x' holds .*not lists: Bag\(Split"),
         (lambda: Features({"x": Datetime()}).fit({"x": [1]}), "column 'x' holds int64, not times"),
-        (lambda: Features({"x": Id(like="y")}), "there is no column 'y'"),
-        (lambda: Features({"x": Id(like="y"), "y": Buckets()}), r"column 'y' is Buckets\(\): it has no vocabulary"),
-        (lambda: Features({"x": Id(like="y"), "y": Id(like="z"), "z": Id()}), "'x' is like 'y', which is itself like"),
+        (lambda: Features({"x": Id(shares_table_with="y")}), "there is no column 'y'"),
+        (
+            lambda: Features({"x": Id(shares_table_with="y"), "y": Buckets()}),
+            r"column 'y' is Buckets\(\): it has no vocabulary",
+        ),
+        (
+            lambda: Features({"x": Id(shares_table_with="y"), "y": Id(shares_table_with="z"), "z": Id()}),
+            "'x' shares the table of 'y', which itself shares that of 'z'",
+        ),
         (
             lambda: Features({"t": Datetime(), "t.hour": Id()}).fit({"t": ["2020-01-01"], "t.hour": [1]}),
             r"two columns make a tensor 't\.hour': rename",

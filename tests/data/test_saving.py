@@ -1,13 +1,28 @@
 import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+import torch
+from torch import Tensor
 
-from transun.data import Features, Id
+from transun.data import Bag, Datetime, Features, HashedId, Id, Kind, infer
+from transun.data.kinds import Inputs
+from transun.data.saving import from_object
+from transun.heads import MSE
+from transun.tables.model import TableModel, train
 
 
 def damaged(**changes: Any) -> str:
-    column = {"kind": "Id", "min_count": 1, "like": None, "vocabulary": {"kind": "Vocabulary", "ids": [1]}} | changes
+    column = {
+        "kind": "Id",
+        "min_count": 1,
+        "shares_table_with": None,
+        "vocabulary": {"kind": "Vocabulary", "ids": [1]},
+    } | changes
     return json.dumps(
         {"format": "transun.features", "version": 1, "columns": {"x": column}, "why": {}, "missing": {"x": 0}}
     )
@@ -41,6 +56,9 @@ def test_the_undamaged_text_is_read() -> None:
         (damaged(vocabulary={"kind": "Vocabulary", "ids": [1, 1]}), "names an id twice"),
         (damaged(vocabulary={"kind": "Vocabulary", "ids": [2**80]}), "damaged at column 'x'"),
         (damaged(vocabulary={"kind": "Buckets", "count": 3}), "Id has no field 'vocabulary'"),
+        (damaged().replace('"x": 0', '"x": 2'), "a share in 'missing' is not a number from 0 to 1"),
+        (damaged().replace('"x": 0', '"x": NaN'), "a share in 'missing' is not a number from 0 to 1"),
+        (damaged(kind="IdEncoder"), "damaged at column 'x': unknown kind 'IdEncoder'"),
     ],
 )
 def test_foreign_text_is_refused(text: str, message: str) -> None:
@@ -48,9 +66,88 @@ def test_foreign_text_is_refused(text: str, message: str) -> None:
         Features.from_json(text)
 
 
-def test_only_our_own_kinds_are_saved() -> None:
-    class Mine(Id):
-        pass
+@pytest.mark.parametrize("content", [None, 5, "text", [], ["columns"], {"format": []}, {"format": {"a": 1}}])
+def test_foreign_objects_are_refused(content: Any) -> None:
+    # What a forged model folder may hold where the features should be.
+    with pytest.raises(ValueError, match="not a features file"):
+        Features.from_dict(content)
+    with pytest.raises(ValueError, match="not a features file"):
+        Features.from_json(content)
 
-    with pytest.raises(TypeError, match="Mine cannot be saved"):
-        Features({"x": Mine()}).to_json()
+
+@pytest.mark.parametrize(
+    "value", [None, 3, "Id", [], [1], True, {}, {"kind": None}, {"kind": ["Id"]}, {"kind": "Kind"}]
+)
+def test_foreign_columns_are_refused(value: Any) -> None:
+    content = json.loads(damaged()) | {"columns": {"x": value}}
+    with pytest.raises(ValueError, match="the features file is damaged at column 'x'"):
+        Features.from_dict(content)
+
+
+def test_the_object_holds_nothing_that_json_changes() -> None:
+    features = Features({"x": Id(), "t": Datetime(("hour",)), "b": Bag(of=HashedId(9))})
+    fitted = features.fit({"x": ["a", None], "t": ["2020-01-01", "2020-01-02"], "b": [[1], [2, 3]]})
+    for saved in (features, fitted):
+        assert json.loads(json.dumps(saved.to_dict())) == saved.to_dict()
+        assert Features.from_dict(saved.to_dict()) == saved
+
+
+def test_what_has_no_json_is_not_saved() -> None:
+    @dataclass(frozen=True)
+    class SetOfIds(Id):
+        allowed: frozenset[int] = frozenset({1})
+
+    with pytest.raises(TypeError, match="frozenset cannot be saved: a kind of column holds numbers, text"):
+        Features({"x": SetOfIds()}).to_json()
+
+
+@dataclass(frozen=True)
+class Capped(Kind):
+    """min(v, cap) / cap, cap = the largest value of training: what a user would have to write to add a kind."""
+
+    missing_as: float = 0.0
+    limits: tuple[float, ...] | None = field(default=None, repr=False)
+
+    def fit(self, name: str, table: pa.Table, other_ids: Sequence[pa.Array] = ()) -> "Capped":
+        return replace(self, limits=(float(max(table[name].drop_null().to_pylist())),))
+
+    def encode(self, name: str, table: pa.Table) -> dict[str, Tensor]:
+        assert self.limits is not None
+        cap = self.limits[0]
+        values = [self.missing_as if v is None else min(v, cap) / cap for v in table[name].to_pylist()]
+        return {name: torch.tensor(values)}
+
+    def inputs(self, name: str) -> Inputs:
+        return Inputs(numeric=(name,))
+
+    def missing(self, name: str, table: pa.Table) -> float:
+        return float(table[name].null_count / len(table))
+
+
+def test_an_added_kind_is_fitted_saved_and_loaded(tmp_path: Path) -> None:
+    rows = {"price": [1.0, 4.0, None, 2.0] * 5, "gmv": [1.0, 2.0, 3.0, 4.0] * 5}
+    features = infer(rows, "gmv", columns={"price": Capped(missing_as=-1.0)})
+    assert features.encode({"price": [8.0, None, 1.0]})["price"].tolist() == [1.0, -1.0, 0.25]
+    assert str(features.columns["price"]) == "Capped(missing_as=-1.0)"
+    assert Features.from_json(features.to_json()) == features
+    trained = train(rows, "gmv", MSE(), features=features)
+    trained.save(tmp_path)
+    loaded = TableModel.load(tmp_path)
+    assert loaded.features == features
+    assert torch.equal(loaded.predict(rows), trained.predict(rows))
+
+
+def test_a_saved_model_holds_its_features_as_an_object(tmp_path: Path) -> None:
+    trained = train({"x": ["a", "b"] * 9, "gmv": [1.0, 2.0] * 9}, "gmv", MSE())
+    trained.save(tmp_path)
+    content = json.loads((tmp_path / "transun.json").read_text())
+    assert content["extra"]["features"]["columns"]["x"]["vocabulary"] == {"kind": "Vocabulary", "ids": ["a", "b"]}
+
+
+def test_two_classes_of_one_name_are_refused() -> None:
+    with pytest.raises(TypeError, match=r"there is a class 'Id' already, in transun\.data\.kinds\.ids.*another one"):
+        type("Id", (Kind,), {})
+    # The same class once more, as when a cell of a notebook runs twice, replaces the first.
+    names = {"__module__": Capped.__module__, "__qualname__": Capped.__qualname__}
+    again = type("Capped", (Capped,), names)
+    assert type(from_object({"kind": "Capped"})) is again

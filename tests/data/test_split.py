@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from transun.data import by_group, by_hash, by_time, cutoff_of
+from transun.data import by_hash, by_time, cutoff_of
 from transun.data.split import uniform
 
 
@@ -105,9 +105,9 @@ def test_another_process_splits_alike() -> None:
 
 def test_groups_stay_together_and_on_their_side() -> None:
     few, many = orders(300), orders(3000)
-    train, test = by_group(few, "user", 0.6, seed=1)
+    train, test = by_hash(few, "user", 0.6, seed=1)
     assert not set(train["user"].to_pylist()) & set(test["user"].to_pylist())
-    later, _ = by_group(many, "user", 0.6, seed=1)
+    later, _ = by_hash(many, "user", 0.6, seed=1)
     assert set(later["user"].to_pylist()) == set(train["user"].to_pylist())
     assert 0.4 < len(set(train["user"].to_pylist())) / 97 < 0.8
 

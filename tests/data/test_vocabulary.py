@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from encoding import one
 from transun.data import Buckets, Datetime, Features, HashedId, Id, Standardised
-from transun.data.lookup import Lookup
+from transun.data.hashing import HashIndex
 
 
 def test_unseen_rare_and_missing_ids() -> None:
@@ -29,10 +29,10 @@ def test_missing_is_neither_zero_nor_the_empty_text(scale: int) -> None:
     known=st.lists(st.integers(-(2**62), 2**62) | st.integers(-50, 50), unique=True, max_size=80),
     asked=st.lists(st.integers(-(2**62), 2**62) | st.integers(-50, 50), max_size=80),
 )
-def test_lookup_is_a_dict(known: list[int], asked: list[int]) -> None:
+def test_hash_index_is_a_dict(known: list[int], asked: list[int]) -> None:
     place = {key: index for index, key in enumerate(known)}
     asked += known
-    found = Lookup(np.array(known, np.int64))(np.array(asked, np.int64))
+    found = HashIndex(np.array(known, np.int64))(np.array(asked, np.int64))
     assert found.tolist() == [place.get(key, -1) for key in asked]
 
 
@@ -62,8 +62,8 @@ def test_repeated_texts_are_encoded_as_single_ones() -> None:
     assert hashed.encode({"x": words * 1000})["x"].tolist() == hashed.encode({"x": words})["x"].tolist() * 1000
 
 
-def test_a_digest_in_common_is_no_identity(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("transun.data.vocabulary.digest", lambda ids: np.full(len(ids), 7))
+def test_a_common_hash_is_no_identity(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("transun.data.vocabulary.hash_text", lambda ids: np.full(len(ids), 7))
     assert one(Id(), ["a"], ["a", "b", None]).tolist() == [1, 0, 0]
 
 

@@ -101,7 +101,7 @@ def _model(folder: Path, as_json: bool) -> None:
     typer.echo(f"target {target}, weight {said.extra.get('weight')}, seed {said.seed}, {size / 1e6:.2f} MB of weights")
     typer.echo(f"saved with {', '.join(f'{name} {text}' for name, text in said.versions.items())}")
     if "features" in said.extra:
-        typer.echo(Features.from_json(said.extra["features"]).summary())
+        typer.echo(Features.from_dict(said.extra["features"]).summary())
     if certificate is None:
         typer.echo(f"no certificate: {problem}")
     else:

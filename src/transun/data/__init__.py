@@ -6,7 +6,7 @@ from transun.data.inference import infer
 from transun.data.kinds import Bag, Buckets, Datetime, HashedId, Id, Kind, Lists, Numbered, Split, Standardised
 from transun.data.orderstream import OrderStream
 from transun.data.simulated import OrderLog
-from transun.data.split import by_group, by_hash, by_row, by_time, cutoff_of
+from transun.data.split import by_hash, by_row, by_time, cutoff_of
 from transun.data.stream import ParquetStream
 from transun.data.table import drop_missing, read_table
 
@@ -27,7 +27,6 @@ __all__ = [
     "ParquetStream",
     "Split",
     "Standardised",
-    "by_group",
     "by_hash",
     "by_row",
     "by_time",

@@ -1,5 +1,6 @@
-"""A table's columns as a network eats them: declared, learned from training rows, saved with the model."""
+"""The columns of a table as tensors for a network: declared, fitted to training rows, saved with the model."""
 
+import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -9,22 +10,26 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
-from transun.data import saving
 from transun.data.dataset import Dataset
 from transun.data.kinds import Inputs, Kind
+from transun.data.saving import fits_type, from_object, to_object
 from transun.data.schema import require
 from transun.data.table import as_numbers, column_array, read_table, targets
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+__all__ = ["Features"]
+
+_FORMAT, _VERSION = "transun.features", 1
+
 
 @dataclass(frozen=True)
 class Features:
-    """Named columns, the kind of each, and what training rows taught about them: `encode` turns any table to tensors.
+    """Named columns, the kind of each, and what was learned from training rows; `encode` turns a table into tensors.
 
-    Immutable: `fit` and `grow` return another one, so the features saved with a model cannot drift away from its
-    weights. Columns are found by name: their order, further columns, and the width of integers do not matter.
+    Immutable: `fit` and `grow` return a copy, so the features saved with a model cannot drift away from its weights.
+    Columns are found by name: their order, further columns, and the width of integers do not matter.
 
     Args:
         columns: name of a column -> its kind: `Id`, `HashedId`, `Bag`, `Buckets`, `Standardised`, `Datetime`.
@@ -54,13 +59,15 @@ class Features:
         for name, kind in self.columns.items():
             if not isinstance(kind, Kind):
                 raise TypeError(f"column {name!r} has kind {kind!r}: give an instance of one, such as Id()")
-            if kind.like is not None:
-                owner = self.columns[require(self.columns, [kind.like])[0]]
-                if owner.like is not None:
+            if kind.shares_table_with is not None:
+                owner_name = require(self.columns, [kind.shares_table_with])[0]
+                owner = self.columns[owner_name]
+                if owner.shares_table_with is not None:
                     raise ValueError(
-                        f"column {name!r} is like {kind.like!r}, which is itself like {owner.like!r}: name that one"
+                        f"column {name!r} shares the table of {owner_name!r}, which itself shares that of "
+                        f"{owner.shares_table_with!r}: name that one"
                     )
-                owner.coder(kind.like)
+                owner.id_encoder(owner_name)  # an error if it has none
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Read-only views do not pickle.
@@ -68,11 +75,11 @@ class Features:
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """The columns of the table that `encode` reads: all that must be fetched, besides target and weight."""
+        """The columns of the table that `encode` reads; training needs the target and the weight too."""
         return tuple(dict.fromkeys(s for name, kind in self.columns.items() for s in kind.sources(name)))
 
     def fit(self, source: Any) -> "Features":
-        """Learn vocabularies, edges and scales from training rows, forgetting earlier ones.
+        """A copy with vocabularies, edges and scales learned from training rows; what was learned before is forgotten.
 
         Args:
             source: what `read_table` takes.
@@ -82,29 +89,31 @@ class Features:
         {'item': 3}
 
         """
-        table = self._read(source)
+        return self._fit(read_table(source, self.sources))
+
+    def _fit(self, table: "pa.Table") -> "Features":
         if len(table) == 0:
             raise ValueError("the table has no rows to learn from")
-        columns = {name: kind.fit(name, table, self._more(name, table)) for name, kind in self.columns.items()}
+        columns = {name: kind.fit(name, table, self._other_ids(name, table)) for name, kind in self.columns.items()}
         missing = {name: kind.missing(name, table) for name, kind in self.columns.items()}
         fitted = replace(self, columns=columns, missing=missing)
-        made = Counter(key for inputs in fitted._inputs for key in (*inputs.ids, *inputs.bags, *inputs.numeric))
-        twice = [name for name, count in made.items() if count > 1]
-        if twice:
-            raise ValueError(f"two columns make a tensor {twice[0]!r}: rename one of them")
+        tensors = Counter(key for inputs in fitted._inputs for key in (*inputs.ids, *inputs.bags, *inputs.numeric))
+        duplicates = [name for name, count in tensors.items() if count > 1]
+        if duplicates:
+            raise ValueError(f"two columns make a tensor {duplicates[0]!r}: rename one of them")
         return fitted
 
     def grow(self, source: Any) -> "Features":
-        """With the new ids of a table appended to the vocabularies; old ids keep their index, all else stays.
+        """A copy with the new ids of a table appended to the vocabularies; known ids keep their index.
 
-        For going on with yesterday's model: copy the old rows of its tables, the new rows start afresh.
+        For training a model further on new data: the vectors of known ids are kept, those of new ids are initialised.
 
         >>> from transun.data import Features
         >>> Features({"item": Id()}).fit({"item": [7, 3]}).grow({"item": [5, 7]}).encode({"item": [3, 5, 7]})
         {'item': tensor([1, 3, 2])}
         """
-        table = self._read(source)
-        columns = {name: kind.grow(name, table, self._more(name, table)) for name, kind in self.columns.items()}
+        table = read_table(source, self.sources)
+        columns = {name: kind.grow(name, table, self._other_ids(name, table)) for name, kind in self.columns.items()}
         return replace(self, columns=columns)
 
     def encode(self, source: Any) -> dict[str, Tensor]:
@@ -114,9 +123,11 @@ class Features:
             source: what `read_table` takes; of a file, only `sources` are read.
 
         """
-        table = self._read(source)
+        return self._encode(read_table(source, self.sources))
+
+    def _encode(self, table: "pa.Table") -> dict[str, Tensor]:
         tensors: dict[str, Tensor] = {}
-        for name, kind in self._ready.items():
+        for name, kind in self._with_encoders.items():
             tensors |= kind.encode(name, table)
         return tensors
 
@@ -134,11 +145,11 @@ class Features:
         table = read_table(source, names)
         y = targets(table, target)
         weights = None if weight is None else as_numbers(f"weight {weight!r}", column_array(table, weight))
-        return Dataset(self.encode(table), y, weights)
+        return Dataset(self._encode(table), y, weights)
 
     @property
     def ids(self) -> dict[str, int | str]:
-        """Tensors of ids: name -> number of ids, or the column whose table to use. As `EmbeddingMLP` takes it."""
+        """Tensors of ids: name -> number of ids, or the column whose table it shares; an argument of `EmbeddingMLP`."""
         return {key: size for inputs in self._inputs for key, size in inputs.ids.items()}
 
     @property
@@ -162,14 +173,14 @@ class Features:
         rows = [("column", "kind", "becomes", "missing", "why")]
         for name, kind in self.columns.items():
             share = f"{100 * self.missing[name]:.1f} %" if name in self.missing else "not fitted"
-            rows.append((name, str(kind), self._becomes(name, kind), share, self.why.get(name, "declared")))
+            rows.append((name, str(kind), self._tensors_of(name, kind), share, self.why.get(name, "declared")))
         rows += [(name, "left out", "", "", why) for name, why in self.why.items() if name not in self.columns]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         return "\n".join(
             "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
         )
 
-    def _becomes(self, name: str, kind: Kind) -> str:
+    def _tensors_of(self, name: str, kind: Kind) -> str:
         if name not in self.missing:
             return "not fitted"
         inputs = kind.inputs(name)
@@ -177,34 +188,83 @@ class Features:
         sized = [f"{key}: as {size}" if isinstance(size, str) else f"{key}: {size} ids" for key, size in tables.items()]
         return ", ".join([*sized, *(f"{key}: number" for key in inputs.numeric)])
 
+    def to_dict(self) -> dict[str, Any]:
+        """Everything declared and learned, as a plain object for JSON; see `from_dict`.
+
+        >>> from transun.data import Features
+        >>> Features({"item": HashedId(10)}).to_dict()["columns"]
+        {'item': {'kind': 'HashedId', 'rows': 10, 'shares_table_with': None}}
+        """
+        columns = {name: to_object(kind) for name, kind in self.columns.items()}
+        described = {"columns": columns, "why": dict(self.why), "missing": dict(self.missing)}
+        return {"format": _FORMAT, "version": _VERSION} | described
+
+    @classmethod
+    def from_dict(cls, content: Any) -> "Features":
+        """The inverse of `to_dict`. Only registered kinds are built, with arguments of their declared types.
+
+        Nothing is executed; a `ValueError` says what `to_dict` cannot have written.
+
+        >>> from transun.data import Features
+        >>> Features.from_dict({"columns": {}})
+        Traceback (most recent call last):
+        ValueError: this is not a features file of transun: its format is not 'transun.features'
+        """
+        if not isinstance(content, dict) or content.get("format") != _FORMAT:
+            raise ValueError(f"this is not a features file of transun: its format is not {_FORMAT!r}")
+        if content.get("version") != _VERSION:
+            raise ValueError(f"features of version {content.get('version')}; this transun reads version {_VERSION}")
+        columns, why, missing = (content.get(part) for part in ("columns", "why", "missing"))
+        if not (isinstance(columns, dict) and isinstance(why, dict) and isinstance(missing, dict)):
+            raise ValueError("the features file is damaged: columns, why and missing must be objects")
+        if not all(isinstance(reason, str) for reason in why.values()):
+            raise ValueError("the features file is damaged: a reason in 'why' is not text")
+        if not all(fits_type(share, float) and 0 <= share <= 1 for share in missing.values()):
+            raise ValueError("the features file is damaged: a share in 'missing' is not a number from 0 to 1")
+        return cls({name: _kind_from_object(name, value) for name, value in columns.items()}, why, missing)
+
     def to_json(self) -> str:
-        """Everything learned, as text; see `from_json`."""
-        return saving.dumps(self.columns, self.why, self.missing)
+        """`to_dict` as JSON text, for a file of its own; see `from_json`."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str) -> "Features":
-        """The inverse of `to_json`. Text is read, never executed; what `to_json` did not write is a ValueError.
+        """The inverse of `to_json`, with the checks of `from_dict`.
 
         >>> from transun.data import Features
         >>> features = Features({"item": Id()}).fit({"item": [7, 3]})
         >>> Features.from_json(features.to_json()) == features
         True
         """
-        return cls(*saving.loads(text))
+        try:
+            content = json.loads(text)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise ValueError(f"this is not a features file of transun: {str(error)[:100]}") from None
+        return cls.from_dict(content)
 
-    def _read(self, source: Any) -> "pa.Table":
-        return read_table(source, self.sources)
-
-    def _more(self, owner: str, table: "pa.Table") -> list["pa.Array"]:
-        return [kind.ids(name, table) for name, kind in self.columns.items() if kind.like == owner]
+    def _other_ids(self, owner: str, table: "pa.Table") -> list["pa.Array"]:
+        """The ids of the columns that share the table of `owner`."""
+        return [kind.ids(name, table) for name, kind in self.columns.items() if kind.shares_table_with == owner]
 
     @property
     def _inputs(self) -> list[Inputs]:
         return [kind.inputs(name) for name, kind in self.columns.items()]
 
     @cached_property
-    def _ready(self) -> dict[str, Kind]:
-        return {
-            name: kind.lent(self.columns[kind.like].coder(kind.like)) if kind.like else kind
-            for name, kind in self.columns.items()
-        }
+    def _with_encoders(self) -> dict[str, Kind]:
+        """The kinds as they encode: those that share a table use the encoder of its owner."""
+        kinds = dict(self.columns)
+        for name, kind in self.columns.items():
+            if owner := kind.shares_table_with:
+                kinds[name] = kind.with_encoder(self.columns[owner].id_encoder(owner))
+        return kinds
+
+
+def _kind_from_object(name: str, value: Any) -> Kind:
+    try:
+        kind = from_object(value)
+    except ValueError as error:
+        raise ValueError(f"the features file is damaged at column {name!r}: {error}") from None
+    if not isinstance(kind, Kind):
+        raise ValueError(f"the features file is damaged at column {name!r}: it is no kind of column")
+    return kind

@@ -1,120 +1,116 @@
-"""Fitted kinds as JSON and back: data only, read with the types that the fields declare, never executed."""
+"""Fitted kinds as plain JSON objects and back: data only, built with the types that fields declare, never executed.
 
-import json
+The package has one rule for writing objects down: the name of a registered class and its constructor arguments. Text of
+`transun.support.text_form` follows it for what a person declares; JSON objects follow it for what `fit` learned, such
+as a vocabulary of a million ids, for which a line of text would be too long.
+"""
+
+import inspect
+import math
 import types
-from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from transun.data import kinds
-from transun.data.vocabulary import Vocabulary
+from transun.support.text_form import arguments
 
-_FORMAT, _VERSION = "transun.features", 1
-_CLASSES: dict[str, Any] = {
-    made.__name__: made
-    for made in (
-        kinds.Bag,
-        kinds.Buckets,
-        kinds.Datetime,
-        kinds.HashedId,
-        kinds.Id,
-        kinds.Lists,
-        kinds.Numbered,
-        kinds.Split,
-        kinds.Standardised,
-        Vocabulary,
-    )
-}
+__all__ = ["Serialisable", "fits_type", "from_object", "to_object"]
+
+_CLASSES: dict[str, type["Serialisable"]] = {}
+# Exceptions that a constructor raises when it is called with values of a forged file.
+_REFUSALS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
-def dumps(columns: Mapping[str, kinds.Kind], why: Mapping[str, str], missing: Mapping[str, float]) -> str:
-    """The JSON of named kinds: each an object of its class's name and its fields.
+class Serialisable:
+    """A frozen dataclass that can be saved. Defining a subclass registers it under its name, by which it is loaded.
 
-    >>> json.loads(dumps({"item": kinds.HashedId(10)}, {}, {}))["columns"]
-    {'item': {'kind': 'HashedId', 'rows': 10, 'like': None}}
+    Its fields hold numbers, text, None, tuples of these, or other serialisable objects, and their annotations are
+    checked when a file is loaded.
     """
-    return json.dumps(
-        {
-            "format": _FORMAT,
-            "version": _VERSION,
-            "columns": {name: _plain(kind) for name, kind in columns.items()},
-            "why": dict(why),
-            "missing": dict(missing),
-        },
-        ensure_ascii=False,
-        allow_nan=False,
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        registered = _CLASSES.setdefault(cls.__name__, cls)
+        # A class that is defined a second time, as in a notebook, replaces the first.
+        if (registered.__module__, registered.__qualname__) != (cls.__module__, cls.__qualname__):
+            raise TypeError(
+                f"there is a class {cls.__name__!r} already, in {registered.__module__}: saved files refer to classes "
+                "by name, so give yours another one"
+            )
+        _CLASSES[cls.__name__] = cls
+
+    def saved_arguments(self) -> dict[str, Any]:
+        """The constructor arguments that build this object again."""
+        return arguments(self)
+
+
+def to_object(value: Any) -> Any:
+    """A value as JSON can hold it; a serialisable object becomes an object of its class's name and its arguments.
+
+    >>> to_object(HashedId(10))
+    {'kind': 'HashedId', 'rows': 10, 'shares_table_with': None}
+    """
+    if isinstance(value, Serialisable):
+        saved = {name: to_object(argument) for name, argument in value.saved_arguments().items()}
+        return {"kind": type(value).__name__} | saved
+    if isinstance(value, (list, tuple)):
+        return [to_object(item) for item in value]
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise TypeError(
+        f"{type(value).__name__} cannot be saved: a kind of column holds numbers, text, None, tuples and other kinds"
     )
 
 
-def loads(text: str) -> tuple[dict[str, kinds.Kind], dict[str, str], dict[str, float]]:
-    """What `dumps` wrote, checked field by field.
+def from_object(value: Any) -> Any:
+    """The inverse of `to_object`; whatever cannot be built is a `ValueError`.
 
-    >>> loads('{"columns": {}}')
+    >>> from_object({"kind": "HashedId", "rows": 10})
+    HashedId(rows=10, shares_table_with=None)
+    >>> from_object({"kind": "HashedId", "rows": "10"})
     Traceback (most recent call last):
-    ValueError: this is not a features file of transun: its format is not 'transun.features'
+    ValueError: HashedId has no field 'rows' with a value such as '10'
     """
     try:
-        content = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"this is not a features file of transun: {str(error)[:100]}") from None
-    if not isinstance(content, dict) or content.get("format") != _FORMAT:
-        raise ValueError(f"this is not a features file of transun: its format is not {_FORMAT!r}")
-    if content.get("version") != _VERSION:
-        raise ValueError(f"features of version {content.get('version')}; this transun reads version {_VERSION}")
-    columns, why, missing = (content.get(part) for part in ("columns", "why", "missing"))
-    if not (isinstance(columns, dict) and isinstance(why, dict) and isinstance(missing, dict)):
-        raise ValueError("the features file is damaged: columns, why and missing must be objects")
-    if not all(isinstance(reason, str) for reason in why.values()):
-        raise ValueError("the features file is damaged: a reason in 'why' is not text")
-    if not all(_fits(share, float) for share in missing.values()):
-        raise ValueError("the features file is damaged: a share in 'missing' is not a number")
-    return {name: _column(name, value) for name, value in columns.items()}, why, missing
-
-
-def _column(name: str, value: Any) -> kinds.Kind:
-    try:
-        kind = _build(value)
-    except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise ValueError(f"the features file is damaged at column {name!r}: {str(error)[:200]}") from None
-    if not isinstance(kind, kinds.Kind):
-        raise ValueError(f"the features file is damaged at column {name!r}: it is no kind of column")
-    return kind
-
-
-def _plain(value: Any) -> Any:
-    if type(value).__name__ in _CLASSES:
-        return {"kind": type(value).__name__} | {part.name: _plain(getattr(value, part.name)) for part in fields(value)}
-    if hasattr(value, "to_pylist"):  # the ids of a vocabulary
-        return value.to_pylist()
-    if value is not None and not isinstance(value, (bool, int, float, str, tuple)):
-        raise TypeError(f"{type(value).__name__} cannot be saved: only transun's own kinds of columns can")
-    return value
+        return _build(value)
+    except _REFUSALS as error:
+        raise ValueError(str(error)[:200] or type(error).__name__) from None
 
 
 def _build(value: Any) -> Any:
     if isinstance(value, list):
-        return tuple(value)
+        return tuple(_build(item) if isinstance(item, (dict, list)) else item for item in value)
     if not isinstance(value, dict):
         return value
-    made = _CLASSES.get(str(value.get("kind")))
-    if made is None:
-        raise ValueError(f"unknown kind {value.get('kind')!r}; known are {', '.join(_CLASSES)}")
-    hints = get_type_hints(made)
-    arguments = {name: _build(argument) for name, argument in value.items() if name != "kind"}
-    for name, argument in arguments.items():
-        if name not in hints or not _fits(argument, hints[name]):
-            raise ValueError(f"{made.__name__} has no field {name!r} with a value such as {str(argument)[:40]!r}")
-    return made(**arguments)
+    known = {name: cls for name, cls in sorted(_CLASSES.items()) if not inspect.isabstract(cls)}
+    name = value.get("kind")
+    if not isinstance(name, str) or name not in known:
+        raise ValueError(f"unknown kind {name!r}; known are {', '.join(known)}")
+    declared: Any = known[name]
+    hints = get_type_hints(declared)
+    types_of = {part.name: hints[part.name] for part in fields(declared) if part.init}
+    built = {argument: _build(content) for argument, content in value.items() if argument != "kind"}
+    for argument, content in built.items():
+        if argument not in types_of or not fits_type(content, types_of[argument]):
+            raise ValueError(f"{name} has no field {argument!r} with a value such as {str(content)[:40]!r}")
+    return declared(**built)
 
 
-def _fits(value: Any, hint: Any) -> bool:
-    """Whether a value has the type that a field declares; JSON has one type of number, so an integer is a float too."""
+def fits_type(value: Any, hint: Any) -> bool:
+    """Whether a value has the type that a field declares.
+
+    JSON has one type of number, so an integer is a float too; NaN and infinity are no numbers of JSON.
+
+    >>> fits_type(3, float), fits_type(True, int), fits_type((1, "a"), tuple[int, ...]), fits_type(None, int | None)
+    (True, False, False, True)
+    """
     if hint is Any:
         return True
     if get_origin(hint) in (Union, types.UnionType):
-        return any(_fits(value, option) for option in get_args(hint))
+        return any(fits_type(value, option) for option in get_args(hint))
     if get_origin(hint) is tuple:
-        return isinstance(value, tuple) and all(_fits(item, get_args(hint)[0]) for item in value)
+        return isinstance(value, tuple) and all(fits_type(item, get_args(hint)[0]) for item in value)
     if hint in (int, float) and isinstance(value, bool):
         return False
-    return isinstance(value, (int, float) if hint is float else hint)
+    if hint is float:
+        return isinstance(value, (int, float)) and abs(value) < math.inf  # which NaN is not
+    return isinstance(value, hint)

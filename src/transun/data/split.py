@@ -1,4 +1,4 @@
-"""Training and test rows of a table: by a hash of what identifies them, by group, or by time."""
+"""Training and test rows of a table: by a hash of what identifies them, by row number, or by time."""
 
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
@@ -7,20 +7,26 @@ import numpy as np
 import torch
 
 from transun.data import hashing
-from transun.data.lookup import digest, each
+from transun.data.hashing import hash_text, per_distinct
 from transun.data.table import as_ids, as_times, column_array, read_table
 from transun.support.extras import need
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+__all__ = ["by_hash", "by_row", "by_time", "cutoff_of", "uniform"]
+
 
 def by_hash(source: Any, columns: str | tuple[str, ...], share: float, seed: int = 0) -> tuple["pa.Table", "pa.Table"]:
     """Two parts, the first of about `share` of the rows: a row is in it when hash(seed, key) < share.
 
-    The key is what a row says in `columns`, and nothing else decides: not its place, its neighbours, the number of
-    rows, nor the width of integers. So a row stays on its side when rows are added, tomorrow and on another machine.
+    The key is the values of a row in `columns`, and nothing else decides: not its position, its neighbours, the number
+    of rows, nor the width of integers. So a row stays on its side when rows are added, tomorrow and on another machine.
     Rows with equal keys stay together. The price is that the first part has `share` of the keys only on average.
+
+    With a column of groups as the key, such as users, shops or devices, the parts have no group in common: a test on
+    new groups. If rows of one user were on both sides, what the model memorised about the user would look like
+    knowledge. Rows without a group are one group.
 
     Args:
         source: what `read_table` takes.
@@ -33,39 +39,27 @@ def by_hash(source: Any, columns: str | tuple[str, ...], share: float, seed: int
     >>> train, test = by_hash(table, "order", share=0.8)
     >>> len(train) + len(test), 760 < len(train) < 840
     (1000, True)
+    >>> train, test = by_hash({"user": [1, 1, 2, 2, 3, 3], "gmv": [1.0] * 6}, "user", share=0.5)
+    >>> set(train["user"].to_pylist()) & set(test["user"].to_pylist())
+    set()
 
     """
     table = read_table(source)
-    return _parts(table, uniform(table, columns, seed) < _checked(share), f"hash of {columns!r}, share {share}")
+    return _parts(table, uniform(table, columns, seed) < _checked_share(share), f"hash of {columns!r}, share {share}")
 
 
 def by_row(source: Any, share: float, seed: int = 0) -> tuple["pa.Table", "pa.Table"]:
     """Two parts, the first of about `share` of the rows: row i is in it when hash(seed, i) < share.
 
-    For tables without a key. A row stays on its side when rows are appended, and not when they are reordered.
+    For tables without a key. A row stays on its side when rows are appended, but not when they are reordered.
 
     >>> train, test = by_row({"gmv": [1.0] * 1000}, share=0.8)
     >>> len(train) + len(test), 760 < len(train) < 840
     (1000, True)
     """
     table = read_table(source)
-    first = hashing.uniform(torch.arange(len(table)), seed, "split") < _checked(share)
+    first = hashing.uniform(torch.arange(len(table)), seed, "split") < _checked_share(share)
     return _parts(table, first.numpy(), f"row, share {share}")
-
-
-def by_group(source: Any, column: str, share: float, seed: int = 0) -> tuple["pa.Table", "pa.Table"]:
-    """Two parts that have no group in common, the first with about `share` of the groups: hash(seed, group) < share.
-
-    For a test on new users, shops or devices: with rows of one user on both sides, what is learned about the user by
-    heart would look like knowledge. A group stays on its side when rows or groups are added. Rows without a group are
-    one group.
-
-    >>> table = {"user": [1, 1, 2, 2, 3, 3], "gmv": [1.0] * 6}
-    >>> train, test = by_group(table, "user", share=0.5)
-    >>> set(train["user"].to_pylist()) & set(test["user"].to_pylist())
-    set()
-    """
-    return by_hash(source, column, share, seed)
 
 
 def by_time(
@@ -73,15 +67,15 @@ def by_time(
 ) -> tuple["pa.Table", "pa.Table"]:
     """The rows before a cutoff and those from it on: t < cutoff and t ≥ cutoff.
 
-    The split to believe for a model that will predict the future. Rows of one moment stay together.
+    Use this split for a model that will predict the future. Rows of one moment stay together.
 
     Args:
         source: what `read_table` takes.
         column: times, or numbers that ascend with time; no value may be missing.
         cutoff: a time (a datetime, a date, or ISO text) or a number, as the column is: rows stay on their side when
             others are added.
-        share: instead of a cutoff, the share of rows before it. The cutoff is then a quantile of these rows, so rows
-            added later move it: note it down by `cutoff_of` to split tomorrow's table alike.
+        share: instead of a cutoff, the share of rows before it. The cutoff is then a quantile of these rows, which
+            moves when rows are added: get it from `cutoff_of` to split tomorrow's table in the same way.
 
     >>> earlier, later = by_time({"day": [3, 1, 2], "gmv": [1.0, 2.0, 3.0]}, "day", cutoff=3)
     >>> earlier["day"].to_pylist(), later["day"].to_pylist()
@@ -113,9 +107,9 @@ def cutoff_of(source: Any, column: str, share: float) -> datetime | float:
 
 
 def uniform(table: "pa.Table", columns: str | tuple[str, ...], seed: int) -> np.ndarray:
-    """A number in (0, 1) for each row (n,), by what it says in `columns`: `uniform < share` is its side.
+    """A number in (0, 1) for each row (n,), a hash of its values in `columns`; rows with `uniform < share` go first.
 
-    For data that is read in pieces: the pieces of a table split as the whole does.
+    For data that is read in pieces: a piece is split exactly as the whole table would be.
     """
     names = sorted({columns} if isinstance(columns, str) else set(columns))
     if not names:
@@ -123,9 +117,9 @@ def uniform(table: "pa.Table", columns: str | tuple[str, ...], seed: int) -> np.
     state = torch.zeros(len(table), dtype=torch.int64)
     for name in names:
         key = _key(table, name)
-        # Missing, which has no text, must not be taken for empty text.
-        found = each(digest, key) + key.is_null().to_numpy(zero_copy_only=False)
-        state = hashing.bits(state ^ torch.from_numpy(found), 0, "split.key")
+        # A missing value must not have the hash of empty text.
+        hashes = per_distinct(hash_text, key) + key.is_null().to_numpy(zero_copy_only=False)
+        state = hashing.bits(state ^ torch.from_numpy(hashes), 0, "split.key")
     return np.asarray(hashing.uniform(state, seed, "split"))
 
 
@@ -133,11 +127,11 @@ def _key(table: "pa.Table", name: str) -> "pa.Array":
     pa, compute = need("pyarrow"), need("pyarrow.compute")
     array = column_array(table, name)
     if pa.types.is_temporal(array.type):
-        # In microseconds, whatever the unit it was stored in.
+        # In microseconds, whatever the unit of the column.
         return compute.cast(as_times(f"column {name!r}", array), pa.int64())
     if pa.types.is_floating(array.type):
-        # A whole number is the integer it was before pandas met a missing one; others go by their bits. Each value
-        # is looked at by itself, or a new row could move the old ones.
+        # A whole number counts as an integer, which it was before pandas met a missing one; others count by their
+        # bits. Each value is treated by itself, because otherwise a new row could move the old ones.
         numbers = compute.fill_null(compute.cast(array, pa.float64()), 0.0).to_numpy()
         whole = (np.trunc(numbers) == numbers) & (np.abs(numbers) < 2.0**53)
         key = np.where(whole, np.where(whole, numbers, 0).astype(np.int64), numbers.view(np.int64))
@@ -156,21 +150,21 @@ def _moments(table: "pa.Table", column: str) -> np.ndarray:
     return np.asarray(compute.cast(as_times(f"column {column!r}", array), pa.int64()).to_numpy())
 
 
-def _is_number(kind: Any) -> bool:
+def _is_number(type_: Any) -> bool:
     types = need("pyarrow").types
-    return bool(types.is_integer(kind) or types.is_floating(kind))
+    return bool(types.is_integer(type_) or types.is_floating(type_))
 
 
 def _limit(table: "pa.Table", column: str, cutoff: Any) -> float:
     pa = need("pyarrow")
-    kind = column_array(table.slice(0, 0), column).type
-    numeric = _is_number(kind)
+    type_ = column_array(table.slice(0, 0), column).type
+    numeric = _is_number(type_)
     if numeric != isinstance(cutoff, (int, float)):
-        raise ValueError(f"column {column!r} holds {kind}, which a cutoff {cutoff!r} cannot be compared with")
+        raise ValueError(f"column {column!r} holds {type_}, which a cutoff {cutoff!r} cannot be compared with")
     if numeric:
         return float(cutoff) if isinstance(cutoff, float) else cutoff
     moment = cutoff if isinstance(cutoff, (datetime, date)) else datetime.fromisoformat(cutoff)
-    zone = getattr(kind, "tz", None)
+    zone = getattr(type_, "tz", None)
     if zone is not None and getattr(moment, "tzinfo", None) is None:
         raise ValueError(f"column {column!r} is in time zone {zone}: the cutoff needs one too")
     if zone is None and getattr(moment, "tzinfo", None) is not None:
@@ -181,11 +175,11 @@ def _limit(table: "pa.Table", column: str, cutoff: Any) -> float:
 def _quantile(moments: np.ndarray, column: str, share: float) -> Any:
     if len(moments) == 0:
         raise ValueError(f"the table has no rows to split by {column!r}")
-    place = min(round(_checked(share) * len(moments)), len(moments) - 1)
-    return np.partition(moments, place)[place]
+    rank = min(round(_checked_share(share) * len(moments)), len(moments) - 1)
+    return np.partition(moments, rank)[rank]
 
 
-def _checked(share: float) -> float:
+def _checked_share(share: float) -> float:
     if not 0 < share < 1:
         raise ValueError(f"share {share} must lie strictly between 0 and 1")
     return share
@@ -195,5 +189,4 @@ def _parts(table: "pa.Table", first: np.ndarray, how: str) -> tuple["pa.Table", 
     pa = need("pyarrow")
     if first.all() or not first.any():
         raise ValueError(f"splitting {len(table)} rows by {how} leaves one part empty")
-    mask = pa.array(first)
-    return table.filter(mask), table.filter(pa.array(~first))
+    return table.filter(pa.array(first)), table.filter(pa.array(~first))

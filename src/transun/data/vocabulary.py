@@ -1,4 +1,4 @@
-"""Known ids and their indices."""
+"""Vocabularies: the known ids of a column and the index of each."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,19 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from transun.data.lookup import Lookup, digest, each
+from transun.data.hashing import HashIndex, hash_text, per_distinct
+from transun.data.saving import Serialisable
 from transun.support.extras import need
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_WHOLE = r"^-?\d{1,18}$"
+__all__ = ["Vocabulary", "frequent", "unify"]
+
+_INTEGER = r"^-?\d{1,18}$"
 # A dense table may be this many times larger than the vocabulary before hashing is the better use of memory.
 _SPARSE = 8
 
 
 @dataclass(frozen=True, eq=False)
-class Vocabulary:
+class Vocabulary(Serialisable):
     """Known ids in a fixed order: the k-th has index k + 1, and every other id has index 0.
 
     The unseen bucket comes first so that it stays in place when the vocabulary grows. A missing id is an id like any
@@ -49,6 +52,9 @@ class Vocabulary:
             raise TypeError(f"a vocabulary is a list of ids, not {type(ids).__name__}")
         object.__setattr__(self, "ids", ids)
 
+    def saved_arguments(self) -> dict[str, Any]:
+        return {"ids": self.ids.to_pylist()}
+
     def __len__(self) -> int:
         return len(self.ids) + 1
 
@@ -63,12 +69,12 @@ class Vocabulary:
         pa, compute = need("pyarrow"), need("pyarrow.compute")
         missing = ids.is_null() if ids.null_count else None
         if self.ids.type == pa.large_string():
-            index = each(self._of_text, compute.cast(ids, pa.large_string()))
+            index = per_distinct(self._index_texts, compute.cast(ids, pa.large_string()))
         else:
             if ids.type == pa.large_string():
-                whole = compute.match_substring_regex(ids, _WHOLE)
+                whole = compute.match_substring_regex(ids, _INTEGER)
                 ids = compute.cast(compute.if_else(whole, ids, None), pa.int64())
-            index = self._of_whole(compute.fill_null(ids, 0).to_numpy())
+            index = self._index_integers(compute.fill_null(ids, 0).to_numpy())
             if ids.null_count:
                 index[ids.is_null().to_numpy(zero_copy_only=False)] = 0
         if missing is not None:
@@ -76,16 +82,16 @@ class Vocabulary:
         return index
 
     def grow(self, ids: "pa.Array") -> "Vocabulary":
-        """With the given ids appended where they are new: old ids keep their index, and a network its vectors.
+        """The vocabulary with new ids appended: known ids keep their index, and so a network keeps their vectors.
 
         >>> import pyarrow
         >>> Vocabulary([30, 10]).grow(pyarrow.array([20, 10])).ids.to_pylist()
         [30, 10, 20]
         """
         pa, compute = need("pyarrow"), need("pyarrow.compute")
-        known, new = unify([self.ids, ids])
-        fresh = compute.invert(compute.is_in(new, value_set=known))
-        return Vocabulary(pa.concat_arrays([known, new.filter(fresh)]))
+        known, candidates = unify([self.ids, ids])
+        new = compute.invert(compute.is_in(candidates, value_set=known))
+        return Vocabulary(pa.concat_arrays([known, candidates.filter(new)]))
 
     @cached_property
     def _missing(self) -> int:
@@ -97,39 +103,40 @@ class Vocabulary:
         return np.flatnonzero(self.ids.is_valid().to_numpy(zero_copy_only=False))
 
     @cached_property
-    def _lookup(self) -> tuple[Lookup, np.ndarray]:
-        # Missing is no key: 0 and the empty text, which would stand for it, may be ids themselves.
+    def _hash_index(self) -> tuple[HashIndex, np.ndarray]:
+        """The hash index of the ids, and the index in the vocabulary of each of its entries."""
+        # A missing id is no key: 0 and the empty text, which would represent it, may be ids themselves.
         pa = need("pyarrow")
         ids = self.ids.drop_null()
-        keys = digest(ids) if ids.type == pa.large_string() else ids.to_numpy()
-        return Lookup(keys), np.append(self._known + 1, 0)  # what is not found is -1, the last place
+        keys = hash_text(ids) if ids.type == pa.large_string() else ids.to_numpy()
+        return HashIndex(keys), np.append(self._known + 1, 0)  # -1, for an unknown key, selects the last entry
 
     @cached_property
     def _dense(self) -> tuple[int, np.ndarray] | None:
-        # Ids 0..m or nearly so need no hashing: index = table[id - least].
+        # Ids 0..m, or nearly so, need no hashing: index = table[id - least].
         ids = self.ids.drop_null().to_numpy()
         least, most = (int(ids.min()), int(ids.max())) if len(ids) else (0, 0)
         if most - least > _SPARSE * len(ids) + 65_536:
             return None
-        table = np.zeros(most - least + 3, np.int64)  # a free place at either end for all ids outside
+        table = np.zeros(most - least + 3, np.int64)  # one more entry at either end, for all ids outside
         table[ids - least + 1] = self._known + 1
         return least - 1, table
 
-    def _of_whole(self, ids: np.ndarray) -> np.ndarray:
+    def _index_integers(self, ids: np.ndarray) -> np.ndarray:
         if self._dense is None:
-            lookup, place = self._lookup
-            return np.asarray(place[lookup(ids)])
+            entry_of, index_of = self._hash_index
+            return np.asarray(index_of[entry_of(ids)])
         start, table = self._dense
         return np.asarray(table[np.clip(ids, start, start + len(table) - 1) - start])
 
-    def _of_text(self, ids: "pa.Array") -> np.ndarray:
+    def _index_texts(self, ids: "pa.Array") -> np.ndarray:
         pa, compute = need("pyarrow"), need("pyarrow.compute")
-        lookup, place = self._lookup
-        index = place[lookup(digest(ids))]
-        # Another text may have a known one's digest: what is found is compared. Two known texts of one digest, of
-        # which the second would be taken for unseen, have probability m²/2⁶⁵: 6e-6 for 15 million.
-        found = self.ids.take(pa.array(np.maximum(index - 1, 0)))
-        same = compute.fill_null(compute.equal(found, ids), False).to_numpy(zero_copy_only=False)
+        entry_of, index_of = self._hash_index
+        index = index_of[entry_of(hash_text(ids))]
+        # Another text may have the hash of a known one, so the texts are compared. Two known texts of one hash, of
+        # which the second would be treated as unseen, have probability m²/2⁶⁵: 6e-6 for 15 million.
+        known = self.ids.take(pa.array(np.maximum(index - 1, 0)))
+        same = compute.fill_null(compute.equal(known, ids), False).to_numpy(zero_copy_only=False)
         return np.where(same, index, 0)
 
 
@@ -144,7 +151,7 @@ def unify(arrays: Sequence["pa.Array"]) -> list["pa.Array"]:
 def frequent(arrays: Sequence["pa.Array"], min_count: int) -> "pa.Array":
     """The distinct ids that occur at least `min_count` times in the arrays together, in ascending order.
 
-    Ascending, so that the order of the rows has no say in the indices.
+    Ascending, so that indices do not depend on the order of the rows.
 
     >>> import pyarrow
     >>> frequent([pyarrow.array([3, 1]), pyarrow.array([3, 2, 2])], 2).to_pylist()

@@ -82,7 +82,7 @@ class TableModel:
 
     def save(self, folder: str | Path) -> None:
         """Write model and features into a folder."""
-        extra = {"features": self.features.to_json(), "target": self.target, "weight": self.weight}
+        extra = {"features": self.features.to_dict(), "target": self.target, "weight": self.weight}
         save_model(self.model, folder, extra)
 
 
@@ -98,5 +98,5 @@ def load(folder: str | Path, plugins: Mapping[str, Callable[..., Any]] | None = 
     missing = {"features", "target", "weight"} - set(extra)
     if missing:
         raise ValueError(f"{folder} holds a model without its features; load it with load_model")
-    features = Features.from_json(extra["features"])
+    features = Features.from_dict(extra["features"])
     return TableModel(features, load_model(folder, plugins), extra["target"], extra["weight"])

@@ -71,7 +71,7 @@ def test_unseen_ids_of_a_bag_are_not_padding() -> None:
 
 def test_bag_and_column_share_a_vocabulary() -> None:
     table = {"item": [5, 7], "bought": [[9, 5], []], "seen": [[7], [11]]}
-    kinds = {"bought": Bag(like="item"), "item": Id(), "seen": Bag(like="item")}
+    kinds = {"bought": Bag(shares_table_with="item"), "item": Id(), "seen": Bag(shares_table_with="item")}
     features = Features(kinds).fit(table)
     assert features.ids == {"item": 5}
     assert features.bags == {"bought": "item", "seen": "item"}
@@ -84,9 +84,9 @@ def test_bag_and_column_share_a_vocabulary() -> None:
     assert Features.from_json(grown.to_json()).encode(table)["seen"].tolist() == [[2], [4]]
 
 
-def test_a_bag_lends_its_vocabulary_too() -> None:
+def test_a_bag_shares_its_vocabulary_too() -> None:
     table = {"bought": [[5], [9]], "seen": [[7, 5], []]}
-    features = Features({"bought": Bag(), "seen": Bag(like="bought")}).fit(table)
+    features = Features({"bought": Bag(), "seen": Bag(shares_table_with="bought")}).fit(table)
     assert features.bags == {"bought": 4, "seen": "bought"}
     assert features.encode(table)["seen"].tolist() == [[2, 1], [-1, -1]]
     grown = features.grow({"bought": [[5]], "seen": [[1]]})
@@ -96,7 +96,7 @@ def test_a_bag_lends_its_vocabulary_too() -> None:
 def test_two_id_columns_share_a_hashed_or_learned_table() -> None:
     table = {"home": ["a", "b"], "away": ["c", "a"]}
     for kind in (Id(), HashedId(100)):
-        features = Features({"home": kind, "away": replace(kind, like="home")}).fit(table)  # type: ignore[type-var]
+        features = Features({"home": kind, "away": replace(kind, shares_table_with="home")}).fit(table)  # type: ignore[type-var]
         tensors = features.encode(table)
         assert tensors["home"][0] == tensors["away"][1]
         assert features.ids["away"] == "home"

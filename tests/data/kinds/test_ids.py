@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from encoding import one
 from transun.data import HashedId
-from transun.data.lookup import digest
+from transun.data.hashing import hash_text
 
 
-def reference_digest(text: str) -> int:
-    """The formula of `digest` in Python's own integers."""
+def reference_hash(text: str) -> int:
+    """The formula of `hash_text` in Python's own integers."""
     mask, data = 2**64 - 1, text.encode()
     h = len(data)
     for start in range(0, len(data), 8):
@@ -27,9 +27,9 @@ def reference_digest(text: str) -> int:
 
 @settings(max_examples=60, deadline=None)
 @given(texts=st.lists(st.text(max_size=40), max_size=30), skip=st.integers(0, 3))
-def test_digest_is_its_formula(texts: list[str], skip: int) -> None:
-    ours = digest(pa.array(texts, pa.large_string()).slice(skip)).view(np.uint64)
-    assert ours.tolist() == [reference_digest(text) for text in texts[skip:]]
+def test_hash_text_is_its_formula(texts: list[str], skip: int) -> None:
+    ours = hash_text(pa.array(texts, pa.large_string()).slice(skip)).view(np.uint64)
+    assert ours.tolist() == [reference_hash(text) for text in texts[skip:]]
 
 
 def test_hash_has_fixed_values() -> None:
@@ -37,7 +37,7 @@ def test_hash_has_fixed_values() -> None:
     # these texts, of one byte and of eight, have it.
     published = 0xE220A8397B1DCDAF
     texts = ["\x01", "\x08" + "\0" * 7]
-    assert digest(pa.array(texts, pa.large_string())).view(np.uint64).tolist() == [published] * 2
+    assert hash_text(pa.array(texts, pa.large_string())).view(np.uint64).tolist() == [published] * 2
     assert one(HashedId(1000), [*texts, None]).tolist() == [1 + published % 999] * 2 + [0]
 
 

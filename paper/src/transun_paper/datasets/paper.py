@@ -56,7 +56,7 @@ def cikm16(folder: str | Path, *, mean: float | None = 200.0) -> PublicDataset:
         raise ValueError(f"{folder}: no session of train-item-views.csv occurs in train-queries.csv with a duration")
     kinds: dict[str, Kind] = {
         "tokens": Bag(of=HashedId(), length=_SLOTS),
-        "items": Bag(of=HashedId(), length=_SLOTS, like="tokens"),
+        "items": Bag(of=HashedId(), length=_SLOTS, shares_table_with="tokens"),
     }
     return _dataset("cikm16", joined, "duration", kinds, mean, ("sessionid", "timeframe"), _CIKM16)
 

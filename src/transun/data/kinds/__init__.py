@@ -2,7 +2,7 @@
 
 from transun.data.kinds.bag import Bag
 from transun.data.kinds.datetime import Datetime
-from transun.data.kinds.ids import HashedId, Id
+from transun.data.kinds.ids import HashedId, Id, IdEncoder
 from transun.data.kinds.kind import Inputs, Kind
 from transun.data.kinds.layout import Layout, Lists, Numbered, Split
 from transun.data.kinds.number import Buckets, Standardised
@@ -13,6 +13,7 @@ __all__ = [
     "Datetime",
     "HashedId",
     "Id",
+    "IdEncoder",
     "Inputs",
     "Kind",
     "Layout",

@@ -8,14 +8,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from transun.data.kinds.ids import Coder, Id
-from transun.data.kinds.kind import Inputs, Kind, learned, require_some
+from transun.data.kinds.ids import Id, IdEncoder
+from transun.data.kinds.kind import Inputs, Kind, require_fitted, require_values
 from transun.data.kinds.layout import Layout, Lists
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# One of each serves all bags: they are frozen.
+# Shared by all bags, since they are frozen.
 _LISTS, _ID = Lists(), Id()
 
 
@@ -27,10 +27,11 @@ class Bag(Kind):
 
     Args:
         layout: where the values are: `Lists()`, `Split("|")` or `Numbered(10)`.
-        of: what gives an id its index: `Id(min_count=...)` or `HashedId(rows)`; of no effect with `like`.
+        of: what gives an id its index: `Id(min_count=...)` or `HashedId(rows)`; without effect if the table is shared.
         length: L, the most values kept of a row: its first ones, or its last ones if negative, as in a history that
-            ends today. None is the longest row of training, whose length every row then pays for in memory.
-        like: another column whose vocabulary, and table of vectors, to use; it then covers the ids of both.
+            ends today. None is the length of the longest training row; every row then takes memory for that many.
+        shares_table_with: another column whose vocabulary and embedding table to use, which then cover the ids of
+            both.
         width: L, learned by `fit`.
 
     >>> import pyarrow
@@ -41,9 +42,9 @@ class Bag(Kind):
     """
 
     layout: Layout = _LISTS
-    of: Coder = _ID
+    of: IdEncoder = _ID
     length: int | None = None
-    like: str | None = None
+    shares_table_with: str | None = None
     width: int | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -55,30 +56,36 @@ class Bag(Kind):
     def sources(self, name: str) -> tuple[str, ...]:
         return self.layout.sources(name)
 
-    def fit(self, name: str, table: "pa.Table", more: Sequence["pa.Array"] = ()) -> Self:
+    def fit(self, name: str, table: "pa.Table", other_ids: Sequence["pa.Array"] = ()) -> Self:
         ids, counts = self.layout.read(name, table)
-        require_some(name, 0.0 if len(ids) else 1.0)
+        require_values(name, 0.0 if len(ids) else 1.0)
         width = int(counts.max()) if self.length is None else abs(self.length)
-        return replace(self, width=width, of=self.of if self.like else self.of.learn(name, [ids, *more]))
+        return replace(
+            self, width=width, of=self.of if self.shares_table_with else self.of.learn(name, [ids, *other_ids])
+        )
 
-    def grow(self, name: str, table: "pa.Table", more: Sequence["pa.Array"] = ()) -> Self:
-        return self if self.like else replace(self, of=self.of.extend(name, [self.ids(name, table), *more]))
+    def grow(self, name: str, table: "pa.Table", other_ids: Sequence["pa.Array"] = ()) -> Self:
+        return (
+            self
+            if self.shares_table_with
+            else replace(self, of=self.of.extend(name, [self.ids(name, table), *other_ids]))
+        )
 
     def encode(self, name: str, table: "pa.Table") -> dict[str, Tensor]:
-        width = int(learned(name, self.width))
+        width = int(require_fitted(name, self.width))
         ids, counts = self.layout.read(name, table)
         starts = np.cumsum(counts) - counts
         # Of a row longer than L, the values to skip at its front: none, or all but the last L.
         skip = np.maximum(counts - width, 0) if (self.length or 0) < 0 else 0
-        place = np.arange(len(ids)) - np.repeat(starts + skip, counts)
-        kept = (place >= 0) & (place < width)
+        position = np.arange(len(ids)) - np.repeat(starts + skip, counts)
+        kept = (position >= 0) & (position < width)
         matrix = np.full((len(counts), width), -1, np.int64)
-        cell = np.repeat(np.arange(len(counts)) * width, counts) + place
+        cell = np.repeat(np.arange(len(counts)) * width, counts) + position
         matrix.reshape(-1)[cell[kept]] = self.of.index(name, ids)[kept]
         return {name: torch.from_numpy(matrix)}
 
     def inputs(self, name: str) -> Inputs:
-        return Inputs(bags={name: self.like or self.of.size(name)})
+        return Inputs(bags={name: self.shares_table_with or self.of.size(name)})
 
     def missing(self, name: str, table: "pa.Table") -> float:
         return float((self.layout.read(name, table).counts == 0).mean())
@@ -86,8 +93,8 @@ class Bag(Kind):
     def ids(self, name: str, table: "pa.Table") -> "pa.Array":
         return self.layout.read(name, table).ids
 
-    def coder(self, name: str) -> Coder:
+    def id_encoder(self, name: str) -> IdEncoder:
         return self.of
 
-    def lent(self, coder: Coder) -> Kind:
-        return replace(self, of=coder)
+    def with_encoder(self, encoder: IdEncoder) -> Kind:
+        return replace(self, of=encoder)

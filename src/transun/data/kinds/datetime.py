@@ -1,4 +1,4 @@
-"""Times: their place in the day, the week and the year, and their age."""
+"""Times as calendar parts (hour, weekday, month) and as age."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from transun.data.kinds.kind import Inputs, Kind, require_some
+from transun.data.kinds.kind import Inputs, Kind, require_values
 from transun.data.kinds.number import Standardised
 from transun.data.table import as_times, column_array
 from transun.support.extras import need
@@ -21,7 +21,7 @@ _DAY = 86_400e6  # microseconds
 
 
 class _Part(ABC):
-    """Something read off a time."""
+    """One of the things that a time becomes."""
 
     @abstractmethod
     def encode(self, name: str, times: "pa.Array", age: Standardised) -> dict[str, Tensor]:
@@ -35,7 +35,7 @@ class _Part(ABC):
 @dataclass(frozen=True)
 class _Calendar(_Part):
     function: str  # of pyarrow.compute
-    first: int  # its least value
+    first: int  # the smallest value of the function
     size: int
 
     def encode(self, name: str, times: "pa.Array", age: Standardised) -> dict[str, Tensor]:
@@ -69,8 +69,8 @@ class Datetime(Kind):
     """Times as tensors `name.hour`, `name.weekday`, `name.month` of ids, 0 if missing, and `name.age`, standardised.
 
     An hour h has index 1 + h, a weekday 1 (Monday) to 7, a month 1 to 12, in the column's own time zone. Age is counted
-    in days up to now; standardised, it does not matter when now is: it cancels. Age lets a network follow a trend, and
-    extrapolate it; leave it out if the future is not like that.
+    in days up to now; because it is standardised, the moment that counts as now cancels. Age lets a network follow a
+    trend and extrapolate it; leave it out if the trend will not continue.
 
     Args:
         parts: which of "hour", "weekday", "month", "age" to make.
@@ -93,9 +93,9 @@ class Datetime(Kind):
         if wrong or not self.parts or len(set(self.parts)) < len(self.parts):
             raise ValueError(f"Datetime makes parts {', '.join(_PARTS)}, each at most once; got {self.parts}")
 
-    def fit(self, name: str, table: "pa.Table", more: Sequence["pa.Array"] = ()) -> Self:
+    def fit(self, name: str, table: "pa.Table", other_ids: Sequence["pa.Array"] = ()) -> Self:
         times = self._times(name, table)
-        require_some(name, times.null_count / len(times))
+        require_values(name, times.null_count / len(times))
         return replace(self, age=self.age.learn(name, _days(times)))
 
     def encode(self, name: str, table: "pa.Table") -> dict[str, Tensor]:
@@ -106,9 +106,9 @@ class Datetime(Kind):
         return tensors
 
     def inputs(self, name: str) -> Inputs:
-        made = [_PARTS[part].inputs(f"{name}.{part}", self.age) for part in self.parts]
-        ids = {key: size for one in made for key, size in one.ids.items()}
-        return Inputs(ids=ids, numeric=tuple(key for one in made for key in one.numeric))
+        parts = [_PARTS[part].inputs(f"{name}.{part}", self.age) for part in self.parts]
+        ids = {key: size for inputs in parts for key, size in inputs.ids.items()}
+        return Inputs(ids=ids, numeric=tuple(key for inputs in parts for key in inputs.numeric))
 
     def missing(self, name: str, table: "pa.Table") -> float:
         times = self._times(name, table)
@@ -120,6 +120,6 @@ class Datetime(Kind):
 
 def _days(times: "pa.Array") -> np.ndarray:
     pa, compute = need("pyarrow"), need("pyarrow.compute")
-    # Days before 1970: as good a "now" as any. Microseconds pass through float64 exactly for 285 years.
-    moments = compute.cast(compute.cast(times, pa.int64()), pa.float64(), safe=False)
-    return np.asarray(-moments.to_numpy(zero_copy_only=False) / _DAY)
+    # Days before 1970: any moment can be "now". Microseconds of 285 years are exact in float64.
+    microseconds = compute.cast(compute.cast(times, pa.int64()), pa.float64(), safe=False)
+    return np.asarray(-microseconds.to_numpy(zero_copy_only=False) / _DAY)

@@ -1,4 +1,4 @@
-"""One id a row: looked up in a vocabulary, or hashed into a table of fixed size."""
+"""One id a row: its index in a vocabulary, or its hash in a table of fixed size."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from transun.data.kinds.kind import Inputs, Kind, learned, require_some
-from transun.data.lookup import digest, each
+from transun.data.hashing import hash_text, per_distinct
+from transun.data.kinds.kind import Inputs, Kind, require_fitted, require_values
 from transun.data.table import as_ids, column_array
 from transun.data.vocabulary import Vocabulary, frequent
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class Coder(Kind):
-    """A kind of one id a row, which serves the ids of a `Bag` too: a subclass says which index an id has."""
+class IdEncoder(Kind):
+    """A kind of one id a row, which encodes the ids of a `Bag` too: a subclass says which index an id has."""
 
     @abstractmethod
     def learn(self, name: str, ids: Sequence["pa.Array"]) -> Self:
-        """Learn which ids there are."""
+        """A copy that has learned which ids there are."""
 
     @abstractmethod
     def extend(self, name: str, ids: Sequence["pa.Array"]) -> Self:
-        """Learn which further ids there are, without moving the old ones."""
+        """A copy that knows further ids too; known ids keep their index."""
 
     @abstractmethod
     def index(self, name: str, ids: "pa.Array") -> np.ndarray:
@@ -37,18 +37,18 @@ class Coder(Kind):
     def size(self, name: str) -> int:
         """How many indices there are."""
 
-    def fit(self, name: str, table: "pa.Table", more: Sequence["pa.Array"] = ()) -> Self:
-        require_some(name, self.missing(name, table))
-        return self if self.like else self.learn(name, [self.ids(name, table), *more])
+    def fit(self, name: str, table: "pa.Table", other_ids: Sequence["pa.Array"] = ()) -> Self:
+        require_values(name, self.missing(name, table))
+        return self if self.shares_table_with else self.learn(name, [self.ids(name, table), *other_ids])
 
-    def grow(self, name: str, table: "pa.Table", more: Sequence["pa.Array"] = ()) -> Self:
-        return self if self.like else self.extend(name, [self.ids(name, table), *more])
+    def grow(self, name: str, table: "pa.Table", other_ids: Sequence["pa.Array"] = ()) -> Self:
+        return self if self.shares_table_with else self.extend(name, [self.ids(name, table), *other_ids])
 
     def encode(self, name: str, table: "pa.Table") -> dict[str, Tensor]:
         return {name: torch.from_numpy(self.index(name, self.ids(name, table)))}
 
     def inputs(self, name: str) -> Inputs:
-        return Inputs(ids={name: self.like or self.size(name)})
+        return Inputs(ids={name: self.shares_table_with or self.size(name)})
 
     def missing(self, name: str, table: "pa.Table") -> float:
         return float(self.ids(name, table).null_count / len(table))
@@ -56,25 +56,25 @@ class Coder(Kind):
     def ids(self, name: str, table: "pa.Table") -> "pa.Array":
         return as_ids(f"column {name!r}", column_array(table, name))
 
-    def coder(self, name: str) -> "Coder":
+    def id_encoder(self, name: str) -> "IdEncoder":
         return self
 
-    def lent(self, coder: "Coder") -> Kind:
-        return coder
+    def with_encoder(self, encoder: "IdEncoder") -> Kind:
+        return encoder
 
 
 @dataclass(frozen=True)
-class Id(Coder):
-    """Ids with a vector each: index = place in the vocabulary of training, 0 for an id that is not in it.
+class Id(IdEncoder):
+    """Ids with a vector each: index = position in the vocabulary of training, 0 for an id that is not in it.
 
-    Missing is an id like any other: it has an index of its own where training rows had it, else 0. Index 0 learns only
-    if some training row has it, hence from the ids rarer than `min_count`: with `min_count=1` its vector stays random.
+    A missing id is an id like any other: it has an index of its own if training rows lacked the id, else 0. The vector
+    of index 0 is trained only by ids rarer than `min_count`; with `min_count=1` it stays random.
 
     Args:
-        min_count: training rows an id must have for a vector of its own. More of them lose what is special about rare
-            ids, and keep the network from learning those by heart.
-        like: another column whose vocabulary, and table of vectors, to use: `home` and `away` teams, say. It then
-            covers the ids of both.
+        min_count: training rows that an id must have for a vector of its own. A larger number loses what is special
+            about rare ids, and keeps the network from memorising them.
+        shares_table_with: another column whose vocabulary and embedding table to use, which then cover the ids of
+            both: `home` and `away` teams, say.
         vocabulary: learned by `fit`.
 
     >>> import pyarrow
@@ -85,7 +85,7 @@ class Id(Coder):
     """
 
     min_count: int = 1
-    like: str | None = None
+    shares_table_with: str | None = None
     vocabulary: Vocabulary | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -94,32 +94,32 @@ class Id(Coder):
 
     def learn(self, name: str, ids: Sequence["pa.Array"]) -> Self:
         known = frequent(ids, self.min_count)
-        if not len(known):
+        if len(known) == 0:
             raise ValueError(f"column {name!r} has no id in {self.min_count} rows: lower min_count, or leave it out")
         return replace(self, vocabulary=Vocabulary(known))
 
     def extend(self, name: str, ids: Sequence["pa.Array"]) -> Self:
-        """Ids with `min_count` rows of their own in the new table are appended."""
-        return replace(self, vocabulary=learned(name, self.vocabulary).grow(frequent(ids, self.min_count)))
+        """A copy with the new ids appended that have at least `min_count` rows in the new table."""
+        return replace(self, vocabulary=require_fitted(name, self.vocabulary).grow(frequent(ids, self.min_count)))
 
     def index(self, name: str, ids: "pa.Array") -> np.ndarray:
-        return np.asarray(learned(name, self.vocabulary)(ids))
+        return np.asarray(require_fitted(name, self.vocabulary)(ids))
 
     def size(self, name: str) -> int:
-        return len(learned(name, self.vocabulary))
+        return len(require_fitted(name, self.vocabulary))
 
 
 @dataclass(frozen=True)
-class HashedId(Coder):
-    """Ids in a table of fixed size: index = 1 + digest(id) mod (rows - 1), 0 for a missing id.
+class HashedId(IdEncoder):
+    """Ids in a table of fixed size: index = 1 + hash_text(id) mod (rows - 1), 0 for a missing id.
 
-    Nothing is learned, so new ids need no growing and a vocabulary of any size costs no memory; but ids that fall on
-    one index share a vector. Of m ids a share of about m / rows meets another. `digest` is the same in every process
-    and on every machine, and the same for the integer 12 and the text "12".
+    Nothing is learned, so new ids need no growing and any number of ids costs no memory for a vocabulary; but ids of
+    one index share a vector. Of m ids a share of about m / rows collides with another. `hash_text` is the same in every
+    process and on every machine, and the same for the integer 12 and the text "12".
 
     Args:
         rows: indices of the table. The paper's public data sets use 5,000,000.
-        like: another hashed column whose table to use.
+        shares_table_with: another hashed column whose table to use.
 
     >>> import pyarrow
     >>> number, missing = HashedId(1000).encode("item", pyarrow.table({"item": [12, None]}))["item"].tolist()
@@ -130,7 +130,7 @@ class HashedId(Coder):
     """
 
     rows: int = 5_000_000
-    like: str | None = None
+    shares_table_with: str | None = None
 
     def __post_init__(self) -> None:
         if self.rows < 2:
@@ -143,7 +143,7 @@ class HashedId(Coder):
         return self
 
     def index(self, name: str, ids: "pa.Array") -> np.ndarray:
-        index = 1 + (each(digest, ids).view(np.uint64) % np.uint64(self.rows - 1)).astype(np.int64)
+        index = 1 + (per_distinct(hash_text, ids).view(np.uint64) % np.uint64(self.rows - 1)).astype(np.int64)
         if ids.null_count:
             index[ids.is_null().to_numpy(zero_copy_only=False)] = 0
         return index

@@ -7,18 +7,22 @@ from typing import TYPE_CHECKING, Any, Self
 
 from torch import Tensor
 
+from transun.data.saving import Serialisable
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from transun.data.kinds.ids import Coder
+    from transun.data.kinds.ids import IdEncoder
+
+__all__ = ["Inputs", "Kind", "declaration", "require_fitted", "require_values"]
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a network needs to know of a column: the tensors it becomes, and the sizes of their tables.
+    """The tensors that a column becomes, and the sizes of their embedding tables: what a network is built from.
 
     Args:
-        ids: name of a tensor of ids (n,) -> number of ids, or the column whose table it uses.
+        ids: name of a tensor of ids (n,) -> number of ids, or the column whose table it shares.
         bags: name of a tensor of multi-valued ids (n, L) -> likewise.
         numeric: names of tensors of numbers (n,).
 
@@ -29,27 +33,28 @@ class Inputs:
     numeric: tuple[str, ...] = ()
 
 
-class Kind(ABC):
+class Kind(Serialisable, ABC):
     """How a column of a table becomes tensors: `fit` learns constants from training rows, `encode` applies them.
 
-    A kind is a frozen dataclass whose fields are what a person declares, followed by what `fit` learned, None until
-    then; the latter are marked `repr=False`. So a fitted kind is its own record: it compares, prints and is saved by
-    its fields. A new kind is one class with `fit`, `encode`, `inputs` and `missing`.
+    A kind is a frozen dataclass. Its first fields are what a person declares; then come those that `fit` learns, which
+    are None until then and marked `repr=False`. So a fitted kind needs no other state: it is compared, printed and
+    saved by its fields. A new kind is one class with `fit`, `encode`, `inputs` and `missing`; defining it registers it
+    for saving and loading.
     """
 
-    like: str | None = None
-    """The column whose vocabulary this one uses; only kinds of ids have any to share."""
+    shares_table_with: str | None = None
+    """The column whose vocabulary and embedding table this one uses; only kinds of ids can share them."""
 
     def sources(self, name: str) -> tuple[str, ...]:
         """The columns of the table that are read for the column `name`."""
         return (name,)
 
     @abstractmethod
-    def fit(self, name: str, table: "pa.Table", more: Sequence["pa.Array"] = ()) -> Self:
-        """Learn from training rows; `more` are the ids of the columns that are `like` this one."""
+    def fit(self, name: str, table: "pa.Table", other_ids: Sequence["pa.Array"] = ()) -> Self:
+        """A copy with constants learned from training rows; `other_ids` are those of columns that share its table."""
 
-    def grow(self, name: str, table: "pa.Table", more: Sequence["pa.Array"] = ()) -> Self:
-        """Learn new ids and nothing else: scales and edges must stay where the network learned them."""
+    def grow(self, name: str, table: "pa.Table", other_ids: Sequence["pa.Array"] = ()) -> Self:
+        """A copy that knows new ids too. Scales and edges must not move, because the network has learned with them."""
         return self
 
     @abstractmethod
@@ -65,37 +70,39 @@ class Kind(ABC):
         """The share of rows without a value."""
 
     def ids(self, name: str, table: "pa.Table") -> "pa.Array":
-        """All ids of the column, for another one's vocabulary."""
+        """All ids of the column, for the vocabulary of the column whose table it shares."""
         raise NotImplementedError(f"column {name!r} is {self}: it has no ids")
 
-    def coder(self, name: str) -> "Coder":
-        """What gives this column's ids their index, for another column to use."""
+    def id_encoder(self, name: str) -> "IdEncoder":
+        """What gives this column's ids their index, for columns that share its table."""
         raise ValueError(f"column {name!r} is {self}: it has no vocabulary to share")
 
-    def lent(self, coder: "Coder") -> "Kind":
-        """Itself with the coder of the column it is `like`."""
+    def with_encoder(self, encoder: "IdEncoder") -> "Kind":
+        """A copy that encodes ids by the encoder of the column whose table it shares."""
         raise NotImplementedError(f"{self} has no use for a vocabulary")
 
     def __str__(self) -> str:
-        return short(self)
+        return declaration(self)
 
 
-def short(value: Any) -> str:
-    """The text of a kind or layout as a person would declare it: no defaults, nothing learned.
+def declaration(value: Any) -> str:
+    """The text of a kind or layout as a person would declare it, without defaults and without what was learned.
 
-    >>> short(Id(min_count=2))
+    >>> declaration(Id(min_count=2))
     'Id(min_count=2)'
     """
     if not is_dataclass(value):
         return repr(value)
-    shown = ((part.name, short(getattr(value, part.name)), short(part.default)) for part in fields(value) if part.repr)
-    return f"{type(value).__name__}({', '.join(f'{name}={text}' for name, text, default in shown if text != default)})"
+    declared = [part for part in fields(value) if part.repr]
+    texts = {part.name: (declaration(getattr(value, part.name)), declaration(part.default)) for part in declared}
+    shown = ", ".join(f"{name}={text}" for name, (text, default) in texts.items() if text != default)
+    return f"{type(value).__name__}({shown})"
 
 
-def learned(name: str, constant: Any) -> Any:
-    """A constant that `fit` learned, or an error that it has not yet.
+def require_fitted(name: str, constant: Any) -> Any:
+    """A constant that `fit` learned, or an error if `fit` has not been called.
 
-    >>> learned("item", None)
+    >>> require_fitted("item", None)
     Traceback (most recent call last):
     ValueError: column 'item' is not fitted yet: call features.fit(training_table) first
     """
@@ -104,10 +111,10 @@ def learned(name: str, constant: Any) -> Any:
     return constant
 
 
-def require_some(name: str, missing: float) -> None:
-    """Refuse a column without a single value: there is nothing to learn from it.
+def require_values(name: str, missing: float) -> None:
+    """Refuse a column that is missing in every row: nothing can be learned from it.
 
-    >>> require_some("colour", 1.0)
+    >>> require_values("colour", 1.0)
     Traceback (most recent call last):
     ValueError: column 'colour' is missing in every row: leave it out
     """

@@ -1,4 +1,4 @@
-"""How several values of a row lie in a table: a list, numbered columns, or text with separators."""
+"""How a table stores several values of a row: as a list, in numbered columns, or as text with separators."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from transun.data.saving import Serialisable
+from transun.data.schema import holds_lists
 from transun.data.table import as_ids, column_array
 from transun.data.vocabulary import unify
 from transun.support.extras import need
@@ -21,7 +23,7 @@ class Ragged(NamedTuple):
     counts: np.ndarray
 
 
-class Layout(ABC):
+class Layout(Serialisable, ABC):
     """Where the values of a multi-valued column are found; padding and missing values are left out."""
 
     def sources(self, name: str) -> tuple[str, ...]:
@@ -51,10 +53,9 @@ class Lists(Layout):
     def read(self, name: str, table: "pa.Table") -> Ragged:
         pa, compute = need("pyarrow"), need("pyarrow.compute")
         column = column_array(table, name)
-        kind = column.type
-        if not (pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)):
+        if not holds_lists(column.type):
             raise ValueError(
-                f"column {name!r} holds {kind}, not lists: Bag(Split('|')) reads separated text, "
+                f"column {name!r} holds {column.type}, not lists: Bag(Split('|')) reads separated text, "
                 f"Bag(Numbered(10)) columns {name}_0 to {name}_9"
             )
         counts = compute.fill_null(compute.list_value_length(column), 0).to_numpy(zero_copy_only=False)
@@ -94,7 +95,7 @@ class Numbered(Layout):
     Args:
         count: how many columns.
         start: the first number.
-        join: what stands between name and number.
+        join: the text between name and number.
         pad: a value that means "none", beside missing.
 
     >>> import pyarrow
@@ -139,7 +140,7 @@ def _without(ids: "pa.Array", counts: np.ndarray, pad: int | str) -> Ragged:
     kept = keep.to_numpy(zero_copy_only=False)
     if kept.all():
         return Ragged(ids, counts)
-    # Kept values of a row: a difference of running totals, which unlike reduceat has no exception for empty rows.
+    # Kept values of a row: a difference of running totals; `reduceat` would need an exception for empty rows.
     total = np.concatenate([[0], np.cumsum(kept)])
     ends = np.cumsum(counts)
     return Ragged(ids.filter(keep), total[ends] - total[ends - counts])

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from transun.data.kinds.kind import Inputs, Kind, learned, require_some
+from transun.data.kinds.kind import Inputs, Kind, require_fitted, require_values
 from transun.data.table import as_numbers, column_array
 
 if TYPE_CHECKING:
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 class Buckets(Kind):
     """Numbers as ids of buckets of equal frequency: 0 if missing, else 1 + |{edges < v}|.
 
-    The paper's choice: any shape of dependence can be learned, outliers do no harm, and units do not matter; the order
-    of the buckets is lost. Edges are the quantiles k / count of the training values, so about the same number of rows
-    falls in each bucket (edge, edge]; where many rows have one value, equal edges merge and its bucket is larger.
+    The paper's choice: any shape of dependence can be learned, outliers do no harm, and units do not matter; but the
+    order of the buckets is lost. Edges are the quantiles k / count of the training values, so about the same number of
+    rows falls in each bucket (edge, edge]; where many rows have one value, equal edges merge and its bucket is larger.
 
     Args:
         count: buckets at most. More are finer, with fewer rows to learn each from.
@@ -47,22 +47,22 @@ class Buckets(Kind):
                 raise ValueError("the edges of Buckets must ascend")
             object.__setattr__(self, "edges", edges)
 
-    def fit(self, name: str, table: "pa.Table", more: Sequence["pa.Array"] = ()) -> Self:
+    def fit(self, name: str, table: "pa.Table", other_ids: Sequence["pa.Array"] = ()) -> Self:
         v = _numbers(name, table)
-        v = v[np.isfinite(v)]  # an infinite edge would part nothing
-        require_some(name, float(len(v) == 0))
-        # Values themselves and not points between two: a bucket up to such a point could hold no row to learn from.
+        v = v[np.isfinite(v)]  # an infinite edge would separate nothing
+        require_values(name, float(len(v) == 0))
+        # Edges are training values, not points between two of them: a bucket that ends at such a point could be empty.
         edges = np.unique(np.quantile(v, np.arange(1, self.count) / self.count, method="lower"))
-        # Above the largest value there is nothing: an edge there would make an empty bucket.
+        # No training value lies above the largest: an edge there would make an empty bucket.
         return replace(self, edges=tuple(edges[edges < v.max()].tolist()))
 
     def encode(self, name: str, table: "pa.Table") -> dict[str, Tensor]:
-        edges = np.asarray(learned(name, self.edges), np.float64)
+        edges = np.asarray(require_fitted(name, self.edges), np.float64)
         v = _numbers(name, table)
         return {name: torch.from_numpy(np.where(np.isnan(v), 0, 1 + np.searchsorted(edges, v)))}
 
     def inputs(self, name: str) -> Inputs:
-        return Inputs(ids={name: len(learned(name, self.edges)) + 2})
+        return Inputs(ids={name: len(require_fitted(name, self.edges)) + 2})
 
     def missing(self, name: str, table: "pa.Table") -> float:
         return _missing(_numbers(name, table))
@@ -72,8 +72,8 @@ class Buckets(Kind):
 class Standardised(Kind):
     """Numbers with mean 0 and deviation 1 in training: (v - mean) / sd; 0 if missing, with an indicator.
 
-    Cheap, smooth and with an order, unlike `Buckets`; but an outlier is as far out as it was, so give amounts as logs.
-    Where training rows lack the value, a second tensor `name.missing` is 1 for such rows and 0 for others.
+    Cheap and smooth, and it keeps the order, unlike `Buckets`; but an outlier stays as far out as it was, so give
+    amounts as logarithms. Where training rows lack the value, a second tensor `name.missing` is 1 for such rows and 0 for others.
 
     Args:
         mean: learned by `fit`.
@@ -95,15 +95,15 @@ class Standardised(Kind):
         if self.sd is not None and not self.sd > 0:
             raise ValueError(f"Standardised needs sd > 0, got {self.sd}")
 
-    def fit(self, name: str, table: "pa.Table", more: Sequence["pa.Array"] = ()) -> Self:
+    def fit(self, name: str, table: "pa.Table", other_ids: Sequence["pa.Array"] = ()) -> Self:
         return self.learn(name, _finite(name, _numbers(name, table)))
 
     def learn(self, name: str, v: np.ndarray) -> Self:
-        """Fitted to numbers (n,) with NaN for missing."""
+        """A copy fitted to numbers (n,) with NaN for missing."""
         known = v[~np.isnan(v)]
-        require_some(name, float(len(known) == 0))
+        require_values(name, float(len(known) == 0))
         mean, sd = float(known.mean()), float(known.std())
-        # A constant's deviation is zero up to rounding; scaled by that, rounding would be all that is left.
+        # The deviation of a constant is zero up to rounding; division by it would leave nothing but rounding errors.
         flat = sd <= 1e-12 * max(abs(mean), 1e-300)
         return replace(self, mean=mean, sd=1.0 if flat else sd, indicator=len(known) < len(v))
 
@@ -112,13 +112,13 @@ class Standardised(Kind):
 
     def apply(self, name: str, v: np.ndarray) -> dict[str, Tensor]:
         """The tensors of numbers (n,) with NaN for missing."""
-        scaled = (v - learned(name, self.mean)) / learned(name, self.sd)
+        scaled = (v - require_fitted(name, self.mean)) / require_fitted(name, self.sd)
         missing = np.isnan(v)
         tensors = {name: np.where(missing, 0, scaled)} | ({f"{name}.missing": missing} if self.indicator else {})
         return {key: torch.from_numpy(value.astype(np.float32)) for key, value in tensors.items()}
 
     def inputs(self, name: str) -> Inputs:
-        return Inputs(numeric=(name, f"{name}.missing") if learned(name, self.indicator) else (name,))
+        return Inputs(numeric=(name, f"{name}.missing") if require_fitted(name, self.indicator) else (name,))
 
     def missing(self, name: str, table: "pa.Table") -> float:
         return _missing(_numbers(name, table))
