@@ -4,24 +4,24 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from encoding import one
+from encoding import encoded
 from transun.data import Buckets, Datetime, Features, HashedId, Id, Standardised
 from transun.data.hashing import HashIndex
 
 
 def test_unseen_rare_and_missing_ids() -> None:
     train = ["b", "a", "b", None, "c", None, "a", "b"]
-    assert one(Id(), train, ["a", "b", "c", "new", None]).tolist() == [1, 2, 3, 0, 4]
-    assert one(Id(min_count=2), train, ["a", "b", "c", "new", None]).tolist() == [1, 2, 0, 0, 3]
+    assert encoded(Id(), train, ["a", "b", "c", "new", None]).tolist() == [1, 2, 3, 0, 4]
+    assert encoded(Id(min_count=2), train, ["a", "b", "c", "new", None]).tolist() == [1, 2, 0, 0, 3]
     # Where training had no missing id, a missing one is as good as unseen.
-    assert one(Id(), [5, 7], [7, None, 5]).tolist() == [2, 0, 1]
+    assert encoded(Id(), [5, 7], [7, None, 5]).tolist() == [2, 0, 1]
 
 
 @pytest.mark.parametrize("scale", [1, 10**12], ids=["dense", "hashed"])
 def test_missing_is_neither_zero_nor_the_empty_text(scale: int) -> None:
-    assert one(Id(), [0, -scale, None, scale], [0, None, scale, -scale, 5]).tolist() == [2, 4, 3, 1, 0]
-    assert one(Id(), ["", "x", None], ["x", None, ""]).tolist() == [2, 3, 1]
-    assert one(Id(), [scale, None], [0, None]).tolist() == [0, 2]
+    assert encoded(Id(), [0, -scale, None, scale], [0, None, scale, -scale, 5]).tolist() == [2, 4, 3, 1, 0]
+    assert encoded(Id(), ["", "x", None], ["x", None, ""]).tolist() == [2, 3, 1]
+    assert encoded(Id(), [scale, None], [0, None]).tolist() == [0, 2]
 
 
 @settings(max_examples=60, deadline=None)
@@ -64,7 +64,7 @@ def test_repeated_texts_are_encoded_as_single_ones() -> None:
 
 def test_a_common_hash_is_no_identity(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("transun.data.vocabulary.hash_text", lambda ids: np.full(len(ids), 7))
-    assert one(Id(), ["a"], ["a", "b", None]).tolist() == [1, 0, 0]
+    assert encoded(Id(), ["a"], ["a", "b", None]).tolist() == [1, 0, 0]
 
 
 @pytest.mark.parametrize("kind", [pa.int8(), pa.uint16(), pa.int64(), pa.float32(), pa.string(), pa.large_string()])

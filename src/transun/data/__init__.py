@@ -1,11 +1,10 @@
-"""Data: rows in memory or in Parquet files, and an order log with a known truth."""
+"""Data: tables from any source, their columns as tensors, rows in memory or streamed, and a simulated order log."""
 
 from transun.data.dataset import Batch, Dataset
 from transun.data.features import Features
 from transun.data.inference import infer
 from transun.data.kinds import Bag, Buckets, Datetime, HashedId, Id, Kind, Lists, Numbered, Split, Standardised
-from transun.data.orderstream import OrderStream
-from transun.data.simulated import OrderLog
+from transun.data.simulated import OrderLog, OrderStream
 from transun.data.split import by_hash, by_row, by_time, cutoff_of
 from transun.data.stream import ParquetStream
 from transun.data.table import drop_missing, read_table

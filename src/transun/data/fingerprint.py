@@ -1,4 +1,4 @@
-"""What tells one set of rows from another: a checksum of what their columns say."""
+"""A checksum of the values in some columns, by which one set of rows is told from another."""
 
 import hashlib
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ def fingerprint(source: Any, columns: Iterable[str]) -> str:
 
     Args:
         source: what `read_table` takes.
-        columns: those that count.
+        columns: the columns to include.
 
     >>> import pyarrow
     >>> narrow = {"gmv": pyarrow.array([1, 2], pyarrow.int8()), "item": ["a", None]}
@@ -29,23 +29,23 @@ def fingerprint(source: Any, columns: Iterable[str]) -> str:
     """
     names = sorted(set(columns))
     table = read_table(source, names)
-    digest = hashlib.sha256()
+    checksum = hashlib.sha256()
     for name in names:
         array = column_array(table, name)
-        digest.update(f"{name}\0{len(array)}\0".encode())
-        digest.update(np.packbits(array.is_null().to_numpy(zero_copy_only=False)).tobytes())
+        checksum.update(f"{name}\0{len(array)}\0".encode())
+        checksum.update(np.packbits(array.is_null().to_numpy(zero_copy_only=False)).tobytes())
         for part in _bytes(array):
-            digest.update(part)
-    return digest.hexdigest()
+            checksum.update(part)
+    return checksum.hexdigest()
 
 
 def _bytes(array: Any) -> Iterable[bytes]:
     pa, compute = need("pyarrow"), need("pyarrow.compute")
-    kind = array.type
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind):
-        # As float64, in which pandas and CSV readers return whole numbers beside a missing one.
+    type_ = array.type
+    if pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_boolean(type_):
+        # As float64, because pandas and CSV readers return integers as floats where one is missing.
         yield compute.fill_null(compute.cast(array, pa.float64(), safe=False), 0.0).to_numpy().tobytes()
-    elif kind == pa.large_string():
+    elif type_ == pa.large_string():
         filled = pa.concat_arrays([compute.fill_null(array, "")])
         _, offsets, text = filled.buffers()
         yield offsets.to_pybytes()[: 8 * (len(filled) + 1)]

@@ -1,4 +1,4 @@
-"""Kinds of columns guessed from a table: rules tried in order, each with a reason that a person can check."""
+"""Kinds of columns inferred from a table: rules tried in order, each with a reason that a person can check."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -18,17 +18,20 @@ from transun.support.extras import need
 if TYPE_CHECKING:
     import pyarrow as pa
 
+__all__ = ["infer"]
+
 _ID_NAME = re.compile(r"(?:.*_)?(?:id|uid|code|key|sku|zip|ID)|.*[a-z0-9](?:ID|Id)")
 _NUMBERED = re.compile(r"(.*[^\d_])(_?)(0|[1-9]\d*)")
 _SEPARATORS = ("|", ";", ",")
-# At most this many different numbers are categories, or enough to hide it: each has many rows to learn a vector from.
+# At most this many different numbers are treated as categories: each then has many rows to learn a vector from.
 _FEW = 32
-# From here on, ids in a single row share the index of unseen ones, which has rows to learn from only so.
+# Above this many ids, those of a single row share the index of unseen ids, which otherwise has no rows to learn from.
 _MANY = 100
-# A row's values beyond these cost memory in every row.
+# Lists are cut to this length, because every row takes memory for the longest.
 _LONGEST = 50
 
 Guess = tuple[Kind | None, str]
+"""A kind, or None to leave the column out, and the reason."""
 
 
 def infer(
@@ -39,16 +42,16 @@ def infer(
     columns: Mapping[str, Kind] | None = None,
     exclude: Iterable[str] = (),
 ) -> Features:
-    """Features guessed from a table and fitted to it; `print(infer(...).summary())` tells what and why.
+    """Features inferred from a table and fitted to it; `print(infer(...).summary())` shows the kinds and the reasons.
 
-    A guess cannot see which columns will be known when the prediction is made: exclude those that are part of the
-    outcome, such as a click beside a watch time, or the model will rely on what it will not have.
+    The rules cannot know which columns will be available when the prediction is made. Exclude those that are part of
+    the outcome, such as a click beside a watch time; otherwise the model will rely on what it will not have.
 
     Args:
         source: training rows; what `read_table` takes.
-        target: the column to predict; no feature.
-        weight: the column of sample weights; no feature.
-        columns: kinds of your own, which replace the guesses for the columns they read.
+        target: the column to predict, which is no feature.
+        weight: the column of sample weights, which is no feature.
+        columns: kinds that you declare; they replace the inferred ones of the columns they read.
         exclude: columns to leave out.
 
     >>> table = {"user_id": [1, 2, 1], "genres": ["Crime|Drama", "Crime", "Drama"], "gmv": [5.0, 6.0, 7.0]}
@@ -61,14 +64,14 @@ def infer(
     table = read_table(source)
     targets(table, target)
     declared = dict(columns or {})
-    spoken_for = {target, *require(table.column_names, exclude), *([weight] if weight else [])}
-    spoken_for |= {source for name, kind in declared.items() for source in kind.sources(name)}
-    left = [name for name in table.column_names if name not in spoken_for]
-    guesses = _numbered(table, left)
+    taken = {target, *require(table.column_names, exclude), *([weight] if weight else [])}
+    taken |= {source for name, kind in declared.items() for source in kind.sources(name)}
+    candidates = [name for name in table.column_names if name not in taken]
+    guesses = _numbered(table, candidates)
     in_groups = {source for name, (kind, _) in guesses.items() if kind for source in kind.sources(name)}
-    for name in left:
+    for name in candidates:
         if name not in in_groups:
-            guesses[name] = _guess(_Facts(name, column_array(table, name)))
+            guesses[name] = _guess(_ColumnFacts(name, column_array(table, name)))
     kinds = {name: kind for name, (kind, _) in guesses.items() if kind is not None} | declared
     if not kinds:
         raise ValueError(f"no column of the table is of use for {target!r}: declare some with columns=...")
@@ -76,7 +79,9 @@ def infer(
 
 
 @dataclass(frozen=True)
-class _Facts:
+class _ColumnFacts:
+    """What the rules ask about a column."""
+
     name: str
     array: "pa.Array"
 
@@ -87,14 +92,16 @@ class _Facts:
 
     @property
     def unique(self) -> bool:
+        """Whether every row has another value."""
         return len(self.values) == len(self.array) > _MANY
 
     def is_type(self, *tests: str) -> bool:
+        """Whether one of the tests `pyarrow.types.is_…` holds."""
         types = need("pyarrow").types
         return any(getattr(types, f"is_{test}")(self.array.type) for test in tests)
 
 
-def _guess(facts: _Facts) -> Guess:
+def _guess(facts: _ColumnFacts) -> Guess:
     for rule in _RULES:
         guess = rule(facts)
         if guess is not None:
@@ -102,13 +109,13 @@ def _guess(facts: _Facts) -> Guess:
     return None, f"{facts.array.type} is no kind of column known here"
 
 
-def _nothing(facts: _Facts) -> Guess | None:
+def _nothing(facts: _ColumnFacts) -> Guess | None:
     if facts.array.null_count == len(facts.array):
         return None, "missing in every row"
     return None
 
 
-def _list(facts: _Facts) -> Guess | None:
+def _list(facts: _ColumnFacts) -> Guess | None:
     if not facts.is_type("list", "large_list", "fixed_size_list"):
         return None
     compute = need("pyarrow.compute")
@@ -118,31 +125,31 @@ def _list(facts: _Facts) -> Guess | None:
     return Bag(Lists()), f"lists of up to {longest} values"
 
 
-def _constant(facts: _Facts) -> Guess | None:
+def _constant(facts: _ColumnFacts) -> Guess | None:
     if len(facts.values) == 1 and not facts.array.null_count:
         return None, "one value in every row"
     return None
 
 
-def _time(facts: _Facts) -> Guess | None:
+def _time(facts: _ColumnFacts) -> Guess | None:
     if facts.is_type("timestamp", "date"):
-        return _moments(facts.array, str(facts.array.type))
+        return _datetime(facts.array, str(facts.array.type))
     if not facts.is_type("large_string"):
         return None
     try:
-        return _moments(as_times("", facts.values), "text that reads as times")
+        return _datetime(as_times("", facts.values), "text that reads as times")
     except ValueError:
         return None
 
 
-def _moments(times: "pa.Array", what: str) -> Guess:
+def _datetime(times: "pa.Array", reason: str) -> Guess:
     compute = need("pyarrow.compute")
     if compute.all(compute.equal(compute.hour(as_times("", times)), 0)).as_py():
-        return Datetime(("weekday", "month", "age")), f"{what}, days without an hour"
-    return Datetime(), what
+        return Datetime(("weekday", "month", "age")), f"{reason}, days without an hour"
+    return Datetime(), reason
 
 
-def _text(facts: _Facts) -> Guess | None:
+def _text(facts: _ColumnFacts) -> Guess | None:
     if not facts.is_type("large_string"):
         return None
     if facts.unique:
@@ -158,7 +165,7 @@ def _text(facts: _Facts) -> Guess | None:
     return Id(min_count=_min_count(len(facts.values))), f"text of {len(facts.values)} values"
 
 
-def _whole(facts: _Facts) -> Guess | None:
+def _whole(facts: _ColumnFacts) -> Guess | None:
     if not facts.is_type("integer", "boolean", "floating"):
         return None
     values = as_numbers("", facts.values)
@@ -168,16 +175,16 @@ def _whole(facts: _Facts) -> Guess | None:
     if named and facts.unique:
         return None, "another id in every row: nothing to learn for new ones"
     if named or len(values) <= _FEW:
-        why = "named as an id" if named else f"only {len(values)} different"
-        return Id(min_count=_min_count(len(values))), f"whole numbers, {why}"
+        reason = "named as an id" if named else f"only {len(values)} different"
+        return Id(min_count=_min_count(len(values))), f"whole numbers, {reason}"
     return Buckets(), f"{len(values)} different whole numbers"
 
 
-def _number(facts: _Facts) -> Guess | None:
+def _number(facts: _ColumnFacts) -> Guess | None:
     return (Buckets(), "numbers") if facts.is_type("floating", "decimal") else None
 
 
-_RULES: tuple[Callable[[_Facts], Guess | None], ...] = (_nothing, _list, _constant, _time, _text, _whole, _number)
+_RULES: tuple[Callable[[_ColumnFacts], Guess | None], ...] = (_nothing, _list, _constant, _time, _text, _whole, _number)
 
 
 def _min_count(distinct: int) -> int:
@@ -185,7 +192,7 @@ def _min_count(distinct: int) -> int:
 
 
 def _numbered(table: "pa.Table", names: list[str]) -> dict[str, Guess]:
-    """Groups item_0, item_1, … of ids of which some are padding."""
+    """Bags for groups of columns item_0, item_1, … that hold ids, some of them padding or missing."""
     matches = sorted(
         (match[1], match[2], int(match[3])) for match in map(_NUMBERED.fullmatch, names) if match is not None
     )
@@ -194,15 +201,15 @@ def _numbered(table: "pa.Table", names: list[str]) -> dict[str, Guess]:
         numbers = [number for _, _, number in members]
         if len(numbers) < 2 or numbers[0] > 1 or numbers != list(range(numbers[0], numbers[0] + len(numbers))):
             continue
-        # A column of the stem's own name needs that name for itself.
+        # If there is a column `item` beside item_0, item_1, …, the bag is called `item_`.
         name, glue = (f"{stem}{join}", "") if stem in table.column_names else (stem, join)
         layout = Numbered(len(numbers), start=numbers[0], join=glue)
-        arrays = [_Facts(source, column_array(table, source)) for source in layout.sources(name)]
+        arrays = [_ColumnFacts(source, column_array(table, source)) for source in layout.sources(name)]
         if not all(facts.is_type("integer", "large_string") for facts in arrays):
             continue
         ids, counts = layout.read(name, table)
         if len(ids) and counts.min() < len(numbers):
             distinct = len(ids.unique())
-            why = f"{len(numbers)} numbered columns of ids, some of them {layout.pad} or missing"
-            groups[name] = Bag(layout, of=Id(min_count=_min_count(distinct))), why
+            reason = f"{len(numbers)} numbered columns of ids, some of them {layout.pad} or missing"
+            groups[name] = Bag(layout, of=Id(min_count=_min_count(distinct))), reason
     return groups

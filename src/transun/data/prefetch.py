@@ -1,10 +1,12 @@
-"""Work done in the background, one item ahead of its use."""
+"""Prefetching: a background thread makes the next item while the last one is used."""
 
 import atexit
 import threading
 from collections.abc import Iterator
 from queue import SimpleQueue
 from typing import NamedTuple, TypeVar
+
+__all__ = ["prefetch"]
 
 T = TypeVar("T")
 
@@ -17,11 +19,11 @@ _END = _Failure(StopIteration())
 
 
 def prefetch(items: Iterator[T]) -> Iterator[T]:
-    """The items in their order, the next one made in a thread while the caller uses the last.
+    """The items in their order, each made by a background thread while the caller uses the one before.
 
-    Two items exist at a time, never three, whatever their cost: the thread begins an item only when the one before it
-    has been taken. An error in the thread is raised where its item would have come. Leaving the loop early, closing or
-    dropping the iterator ends the thread, after the item at hand.
+    At most two items exist at a time: the thread begins an item only when the caller has received the one before it. An
+    error in the thread is raised in the caller, in place of the item. Leaving the loop early, closing the iterator or
+    deleting it ends the thread, after the item it is making.
 
     >>> list(prefetch(iter("abc")))
     ['a', 'b', 'c']
@@ -44,12 +46,12 @@ def prefetch(items: Iterator[T]) -> Iterator[T]:
     def stop() -> None:
         stopped.set()
         taken.release()
-        # The garbage collector may close us from any thread, even from this one.
+        # The garbage collector may close the iterator from any thread, even from this one.
         if thread is not threading.current_thread():
             thread.join()
 
-    # At exit a daemon thread is killed where it stands, which crashes inside the libraries it calls; an ordinary one
-    # would wait for ever for an iterator that somebody still holds.
+    # At exit, Python kills a daemon thread at any point, which crashes inside the libraries it calls; an ordinary
+    # thread would keep the program alive for ever if somebody still holds the iterator.
     atexit.register(stop)
     thread.start()
     try:
@@ -58,7 +60,7 @@ def prefetch(items: Iterator[T]) -> Iterator[T]:
                 raise item.error
             taken.release()
             yield item
-            del item  # before the thread begins another
+            del item  # free its memory before the thread begins another
     finally:
         stop()
         atexit.unregister(stop)

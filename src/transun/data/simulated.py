@@ -1,4 +1,4 @@
-"""A simulated order log of any size whose conditional mean E[y|x] is known."""
+"""A simulated order log of any size whose conditional mean E[y|x] is known, and its rows as a stream to train on."""
 
 import math
 from collections.abc import Iterator
@@ -12,27 +12,30 @@ import torch
 from torch import Tensor
 
 from transun.data import hashing
-from transun.data.dataset import Dataset
+from transun.data.dataset import Batch, Dataset
 from transun.support.extras import need
 from transun.support.progress import Progress
 
+__all__ = ["OrderLog", "OrderStream"]
+
 _SEGMENTS = 8
 _IDS = 1 << 31  # the product of two smaller numbers fits in int64
-_WEEKEND = 5  # the first of the two days, Monday being 0
+_WEEKEND = 5  # Saturday, where Monday is 0
 
-# Rows made at a time. On a CPU their temporaries (2.6 MB each with 20 past items) stay in the cache; on a GPU a block
-# must outweigh the launch of its kernels.
+# Rows computed at a time. On a CPU their temporaries (2.6 MB each with 20 past items) stay in the cache; on a GPU a
+# block must be large enough to outweigh the launch of its kernels.
 _CPU_BLOCK, _GPU_BLOCK = 1 << 14, 1 << 20
 
 # Rows of a row group of a written log: many of them fit in a shuffle buffer, and each is still read at full speed.
 _ROW_GROUP = 1 << 16
 
-Chunk = tuple[dict[str, Tensor], Tensor, Tensor]
+# Targets from which a head learns its constants: the error of their mean is a thousandth of a standard deviation.
+_TARGETS = 1 << 20
 
+# A stream has fewer rows, so that the product of two row numbers fits in int64.
+_STREAM_ROWS = 1 << 31
 
-def block_size(device: torch.device | str) -> int:
-    """Rows to make at a time on a device."""
-    return _CPU_BLOCK if torch.device(device).type == "cpu" else _GPU_BLOCK
+Rows = tuple[dict[str, Tensor], Tensor, Tensor]
 
 
 @dataclass(frozen=True)
@@ -103,24 +106,24 @@ class OrderLog:
     def __len__(self) -> int:
         return self.orders
 
-    def chunk(self, start: int, stop: int, device: torch.device | str = "cpu") -> Chunk:
+    def chunk(self, start: int, stop: int, device: torch.device | str = "cpu") -> Rows:
         """Rows start..stop-1 as (x, y, truth), truth = E[y|x]; made on `device` directly."""
         parts = list(self._blocks(start, stop, device))
         x = {name: torch.cat([part[0][name] for part in parts]) for name in parts[0][0]}
         return x, torch.cat([part[1] for part in parts]), torch.cat([part[2] for part in parts])
 
-    def rows(self, numbers: Tensor) -> Chunk:
-        """The rows with these numbers (n,), as (x, y, truth), on the device of the numbers; none is checked.
+    def rows(self, numbers: Tensor) -> Rows:
+        """The rows with these numbers (n,), as (x, y, truth), on the device of the numbers, which are not checked.
 
         >>> log = OrderLog(orders=100)
         >>> torch.equal(log.rows(torch.tensor([7, 3]))[1], log.chunk(0, 10)[1][[7, 3]])
         True
         """
         x = self._features(numbers)
-        center, spread = self._law(x)
-        y = torch.exp(center + spread * torch.special.ndtri(self._draw("noise", numbers)))
+        centre, spread = self._law(x)
+        y = torch.exp(centre + spread * torch.special.ndtri(self._draw("noise", numbers)))
         kept = self._draw("return", numbers) >= self.zero_share
-        return x, (y * kept).float(), self._mean(center, spread).float()
+        return x, (y * kept).float(), self._mean(centre, spread).float()
 
     def dataset(self, start: int = 0, stop: int | None = None) -> Dataset:
         """Rows start..stop-1 (by default all) in memory.
@@ -139,10 +142,10 @@ class OrderLog:
     def expected(self, x: dict[str, Tensor]) -> Tensor:
         """E[y|x] of any rows with the log's columns, (n,) float32: a function of x alone.
 
-        Ask it what a counterfactual would sell for, e.g. the same orders at another hour.
+        It answers counterfactual questions too, e.g. what the same orders would sell for at another hour.
         """
-        center, spread = self._law(x)
-        return self._mean(center, spread).float()
+        centre, spread = self._law(x)
+        return self._mean(centre, spread).float()
 
     def geometric(self, x: dict[str, Tensor]) -> Tensor:
         """exp(E[log y|x]) = exp(m(x)) of the orders that are kept, (n,) float32: what MSE on log y tends to.
@@ -154,32 +157,32 @@ class OrderLog:
     def to_parquet(self, folder: str | Path, *, rows_per_file: int = 1 << 20, progress: bool | None = None) -> Path:
         """Write the log as files orders-00000.parquet, …, one row group in memory at a time; returns the folder.
 
-        Columns are those of `chunk`, the history a list of the items there are, and the target `y`. The truth is not
-        among them, lest a model be given it: `truth` makes it again. The industrial log takes about 7 GB.
+        Columns are those of `chunk`, with the history as a list without padding, and the target `y`. The truth is not
+        written, so that no model can learn from it; `truth` computes it again. The industrial log takes about 7 GB.
 
         Args:
-            folder: made if need be; one that holds Parquet files already is refused, because two logs would mix.
+            folder: created if it does not exist; one with Parquet files is refused, because two logs would mix.
             rows_per_file: rows of each file but the last.
             progress: show a progress bar; None shows it on a terminal.
 
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     place = OrderLog(orders=10).to_parquet(folder, rows_per_file=4)
-        ...     [file.name for file in sorted(place.iterdir())]
+        ...     written = OrderLog(orders=10).to_parquet(folder, rows_per_file=4)
+        ...     [file.name for file in sorted(written.iterdir())]
         ['orders-00000.parquet', 'orders-00001.parquet', 'orders-00002.parquet']
 
         """
         if rows_per_file < 1:
             raise ValueError(f"rows_per_file={rows_per_file}: a file has at least one row")
-        place = Path(folder)
-        place.mkdir(parents=True, exist_ok=True)
-        if any(place.glob("*.parquet")):
-            raise FileExistsError(f"{place} holds Parquet files already: give another folder, or remove them")
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.glob("*.parquet")):
+            raise FileExistsError(f"{folder} holds Parquet files already: give another folder, or remove them")
         parquet = need("pyarrow.parquet")
         with Progress("writing orders", self.orders, progress) as bar:
             for number, first in enumerate(range(0, self.orders, rows_per_file)):
                 last = min(first + rows_per_file, self.orders)
-                file = place / f"orders-{number:05d}.parquet"
+                file = folder / f"orders-{number:05d}.parquet"
                 # Ids hardly repeat within a row group: a dictionary of them would be larger than they are.
                 options = {"compression": "zstd", "use_dictionary": ["hour", "weekday"]}
                 with parquet.ParquetWriter(file, self._table(first, first + 1).schema, **options) as writer:
@@ -187,7 +190,7 @@ class OrderLog:
                         stop = min(start + _ROW_GROUP, last)
                         writer.write_table(self._table(start, stop), row_group_size=_ROW_GROUP)
                         bar.advance(stop)
-        return place
+        return folder
 
     def _table(self, start: int, stop: int) -> Any:
         """Rows as a `pyarrow.Table`, in the smallest types that hold them."""
@@ -201,17 +204,17 @@ class OrderLog:
             columns["history"] = arrow.ListArray.from_arrays(ends, columns["history"][known])
         return arrow.table(columns | {"y": y.numpy()})
 
-    def _mean(self, center: Tensor, spread: Tensor) -> Tensor:
-        return (1 - self.zero_share) * torch.exp(center + spread**2 / 2)
+    def _mean(self, centre: Tensor, spread: Tensor) -> Tensor:
+        return (1 - self.zero_share) * torch.exp(centre + spread**2 / 2)
 
     def require_part(self, start: int, stop: int) -> None:
-        """Raise a `ValueError` unless start..stop-1 are numbers of rows, one at least."""
+        """Raise a `ValueError` unless start..stop-1 are numbers of rows of the log, at least one."""
         if not 0 <= start < stop <= self.orders:
             raise ValueError(f"rows {start}..{stop} are not a part of the {self.orders} orders")
 
-    def _blocks(self, start: int, stop: int, device: torch.device | str) -> Iterator[Chunk]:
+    def _blocks(self, start: int, stop: int, device: torch.device | str) -> Iterator[Rows]:
         self.require_part(start, stop)
-        size = block_size(device)
+        size = _block_rows(device)
         for first in range(start, stop, size):
             yield self.rows(torch.arange(first, min(first + size, stop), device=device))
 
@@ -242,34 +245,109 @@ class OrderLog:
         return hashing.bits(user, self.seed, "orders.segment") & (_SEGMENTS - 1)
 
     def _choose(self, stream: str, ids: Tensor, home: Tensor) -> Tensor:
-        # A draw on [0, 35): its whole part says to stay at home (0..27, four in five) or how far to go (28..34: 1..7),
-        # its fraction which item of the segment to take.
+        # A draw on [0, 35): its whole part 0..27 (four in five) chooses the home segment, 28..34 the segment that many
+        # (1..7) further; its fraction chooses the item of the segment.
         draw = self._draw(stream, ids).mul_(35)
         segment = draw.long().sub_(27).clamp_min_(0).add_(home).bitwise_and_(_SEGMENTS - 1)
         # A segment is an eighth of the ranks; rank r within it sells with probability ~ r^(-2/3).
         part = draw.frac_()
-        place = (part * part).mul_(part).add_(segment)
-        return _shuffle(place.mul_(self.items / _SEGMENTS).long(), self.items)
+        rank = (part * part).mul_(part).add_(segment).mul_(self.items / _SEGMENTS)
+        return _shuffle(rank.long(), self.items)
 
     def _law(self, x: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
         """The mean m(x) and the deviation σ(x) of log y, float64 (n,)."""
         user, item = x["user"], x["item"]
         segment = _segment(item, self.items)
-        center = x["log_price"].double() + self._draw("taste", user) - 0.5
-        center += 0.3 * (self._home(user) == segment)
+        centre = x["log_price"].double() + self._draw("taste", user) - 0.5
+        centre += 0.3 * (self._home(user) == segment)
         if self.history:
             past = x["history"]
             known = past >= 0
             alike = (_segment(past, self.items) == segment[:, None]) & known
-            center += 0.6 * alike.sum(-1) / known.sum(-1).clamp_min_(1)
-        center += 0.2 * torch.cos((x["hour"] - 20) * (2 * math.pi / 24)) + 0.15 * (x["weekday"] >= _WEEKEND)
-        return center, 0.4 + 0.4 * (self._draw("item noise", item) + self._draw("user noise", user))
+            centre += 0.6 * alike.sum(-1) / known.sum(-1).clamp_min_(1)
+        centre += 0.2 * torch.cos((x["hour"] - 20) * (2 * math.pi / 24)) + 0.15 * (x["weekday"] >= _WEEKEND)
+        return centre, 0.4 + 0.4 * (self._draw("item noise", item) + self._draw("user noise", user))
+
+
+class OrderStream:
+    """Rows start..stop-1 of an order log in batches, computed on a device when they are needed and never stored.
+
+    The rows are those of `OrderLog.chunk`. On a GPU nothing is read or transferred, so that a benchmark measures the
+    speed of training alone: 132,657,136 orders take the memory of one block of 2²⁰.
+
+    Args:
+        log: the orders.
+        device: where the batches are computed.
+        start: number of the first row.
+        stop: number after the last; None is the end of the log.
+
+    >>> log = OrderLog(orders=10, history=0)
+    >>> [len(batch.y) for batch in OrderStream(log).batches(4)]
+    [4, 4, 2]
+    >>> shuffled = torch.cat([batch.y for batch in OrderStream(log).batches(4, seed=1)])
+    >>> torch.equal(shuffled.sort().values, log.dataset().y.sort().values)
+    True
+
+    """
+
+    def __init__(
+        self, log: OrderLog, device: torch.device | str = "cpu", start: int = 0, stop: int | None = None
+    ) -> None:
+        stop = len(log) if stop is None else stop
+        log.require_part(start, stop)
+        if stop - start >= _STREAM_ROWS:
+            raise ValueError(f"{stop - start} rows cannot be shuffled; a stream has fewer than {_STREAM_ROWS}")
+        self.log, self.device, self.start, self.stop = log, torch.device(device), start, stop
+
+    def __len__(self) -> int:
+        return self.stop - self.start
+
+    def __repr__(self) -> str:
+        return f"OrderStream({len(self)} rows of {self.log} on {self.device})"
+
+    def targets(self) -> Tensor:
+        """The targets of the first rows, at most 1,048,576: a sample, since rows are independent of their numbers."""
+        return self.log.chunk(self.start, min(self.stop, self.start + _TARGETS), self.device)[1]
+
+    def batches(self, size: int, *, seed: int | None = None) -> Iterator[Batch]:
+        """Every row once, `size` rows at a time; the last batch has the rest.
+
+        Args:
+            size: rows of a batch.
+            seed: None keeps the order. With a number, the i-th row visited is (i·stride + offset) mod n, where stride
+                and offset are drawn from it. That would not shuffle a real log well, but rows of this one do not
+                depend on their neighbours.
+
+        """
+        if size < 1:
+            raise ValueError(f"batch size {size}: a batch has at least one row")
+        return self._batches(size, seed)
+
+    def _batches(self, size: int, seed: int | None) -> Iterator[Batch]:
+        stride, offset = (1, 0) if seed is None else self._stride_and_offset(seed)
+        block = max(_block_rows(self.device) // size, 1) * size
+        for first in range(0, len(self), block):
+            numbers = torch.arange(first, min(first + block, len(self)), device=self.device)
+            x, y, _ = self.log.rows(numbers.mul_(stride).add_(offset).remainder_(len(self)).add_(self.start))
+            for cut in range(0, len(y), size):
+                yield Batch({name: column[cut : cut + size] for name, column in x.items()}, y[cut : cut + size])
+
+    def _stride_and_offset(self, seed: int) -> tuple[int, int]:
+        drawn = hashing.uniform(torch.arange(2), seed, "orders.walk") * len(self)
+        stride, offset = int(drawn[0]), int(drawn[1])
+        while math.gcd(stride, len(self)) != 1:
+            stride += 1
+        return stride, offset
+
+
+def _block_rows(device: torch.device | str) -> int:
+    return _CPU_BLOCK if torch.device(device).type == "cpu" else _GPU_BLOCK
 
 
 @cache
 def _stride(count: int) -> tuple[int, int]:
-    # A step coprime to `count` and its inverse, near the golden ratio: no small multiple of it comes back to its start,
-    # so ids carry no trace of rank or segment, not even modulo a small number (as a hashed embedding sees them).
+    # A step coprime to `count`, near count / golden ratio, and its inverse. No small multiple of it returns to its
+    # start, so ids show nothing of rank or segment, not even modulo a small number, as a hashed embedding sees them.
     step = round(count * (math.sqrt(5) - 1) / 2) or 1
     while math.gcd(step, count) != 1:
         step += 1

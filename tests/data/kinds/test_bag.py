@@ -6,7 +6,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from encoding import one
+from encoding import encoded
 from transun.data import Bag, Features, HashedId, Id, Lists, Numbered, Split
 
 NAN = float("nan")
@@ -57,16 +57,16 @@ def test_numbered_columns_are_found_in_any_order_beyond_ten() -> None:
 
 def test_length_keeps_the_first_or_the_last() -> None:
     train = [[1, 2, 3, 4], [5], []]
-    assert one(Bag(length=2), train).tolist() == [[1, 2], [5, -1], [-1, -1]]
-    assert one(Bag(length=-2), train).tolist() == [[3, 4], [5, -1], [-1, -1]]
-    assert one(Bag(length=6), train).shape == (3, 6)
+    assert encoded(Bag(length=2), train).tolist() == [[1, 2], [5, -1], [-1, -1]]
+    assert encoded(Bag(length=-2), train).tolist() == [[3, 4], [5, -1], [-1, -1]]
+    assert encoded(Bag(length=6), train).shape == (3, 6)
     # Without one, rows longer than those of training are cut.
-    assert one(Bag(), train, [[5, 4, 3, 2, 1]]).tolist() == [[5, 4, 3, 2]]
+    assert encoded(Bag(), train, [[5, 4, 3, 2, 1]]).tolist() == [[5, 4, 3, 2]]
 
 
 def test_unseen_ids_of_a_bag_are_not_padding() -> None:
-    assert one(Bag(), [[1, 2]], [[9, 2], [9, 9]]).tolist() == [[0, 2], [0, 0]]
-    assert one(Bag(of=HashedId(5)), [[1, 2]], [[9, -1]])[0, 1] == -1
+    assert encoded(Bag(), [[1, 2]], [[9, 2], [9, 9]]).tolist() == [[0, 2], [0, 0]]
+    assert encoded(Bag(of=HashedId(5)), [[1, 2]], [[9, -1]])[0, 1] == -1
 
 
 def test_bag_and_column_share_a_vocabulary() -> None:

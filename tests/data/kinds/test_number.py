@@ -6,7 +6,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sklearn.preprocessing import StandardScaler
 
-from encoding import one
+from encoding import encoded
 from transun.data import Buckets, Features, Standardised
 
 NAN, INF = float("nan"), float("inf")
@@ -37,7 +37,7 @@ def test_buckets_are_those_of_pandas(values: list[float], count: int) -> None:
 def test_buckets_hold_equal_shares_and_the_missing_have_their_own() -> None:
     v = np.random.default_rng(0).gamma(2, 1, 10_000)
     v[::10] = NAN
-    index = one(Buckets(9), v)
+    index = encoded(Buckets(9), v)
     assert torch.bincount(index).tolist() == [1000] * 10
     assert bool((index[::10] == 0).all())
 
@@ -45,7 +45,7 @@ def test_buckets_hold_equal_shares_and_the_missing_have_their_own() -> None:
 def test_buckets_of_many_equal_numbers() -> None:
     # Three quarters are zero: quantiles 0, 0, 0, then positive ones. Zero has one bucket, and none is empty.
     v = np.concatenate([np.zeros(750), np.arange(1, 251)])
-    index = one(Buckets(8), v)
+    index = encoded(Buckets(8), v)
     assert set(index[:750].tolist()) == {1}
     assert sorted(set(index.tolist())) == list(range(1, int(index.max()) + 1))
     features = Features({"x": Buckets(8)}).fit({"x": v})
@@ -54,7 +54,7 @@ def test_buckets_of_many_equal_numbers() -> None:
 
 
 def test_buckets_put_infinity_at_the_ends() -> None:
-    assert one(Buckets(2), [1.0, 2.0, 3.0, 4.0, INF], [-INF, INF, NAN]).tolist() == [1, 2, 0]
+    assert encoded(Buckets(2), [1.0, 2.0, 3.0, 4.0, INF], [-INF, INF, NAN]).tolist() == [1, 2, 0]
     # Half of the values at infinity, but no edge there.
     half = Features({"x": Buckets(4)}).fit({"x": [-INF] * 3 + [1.0, 2.0, 3.0]})
     assert Features.from_json(half.to_json()).encode({"x": [-INF, 3.0]})["x"].tolist() == [1, 3]
@@ -63,7 +63,7 @@ def test_buckets_put_infinity_at_the_ends() -> None:
 def test_standardised_is_sklearns() -> None:
     v = np.random.default_rng(0).normal(300, 7, 1000)
     expected = StandardScaler().fit(v[:500, None]).transform(v[:, None])[:, 0]
-    np.testing.assert_allclose(one(Standardised(), v[:500], v).numpy(), expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(encoded(Standardised(), v[:500], v).numpy(), expected, rtol=1e-5, atol=1e-6)
 
 
 def test_standardised_says_what_is_missing() -> None:
@@ -78,8 +78,10 @@ def test_standardised_says_what_is_missing() -> None:
 
 @pytest.mark.parametrize("constant", [0.0, 0.1, 1e9])
 def test_standardised_constants_stay_finite(constant: float) -> None:
-    assert one(Standardised(), [constant] * 7, [constant, constant + 1]).tolist() == pytest.approx([0.0, 1.0], abs=1e-6)
+    assert encoded(Standardised(), [constant] * 7, [constant, constant + 1]).tolist() == pytest.approx(
+        [0.0, 1.0], abs=1e-6
+    )
 
 
 def test_text_that_is_numbers_is_numbers() -> None:
-    assert one(Standardised(), ["1", " 3"], ["5.0"]).tolist() == [3.0]
+    assert encoded(Standardised(), ["1", " 3"], ["5.0"]).tolist() == [3.0]

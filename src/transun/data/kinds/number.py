@@ -73,7 +73,8 @@ class Standardised(Kind):
     """Numbers with mean 0 and deviation 1 in training: (v - mean) / sd; 0 if missing, with an indicator.
 
     Cheap and smooth, and it keeps the order, unlike `Buckets`; but an outlier stays as far out as it was, so give
-    amounts as logarithms. Where training rows lack the value, a second tensor `name.missing` is 1 for such rows and 0 for others.
+    amounts as logarithms. Where training rows lack the value, a second tensor `name.missing` is 1 for such rows and 0
+    for others.
 
     Args:
         mean: learned by `fit`.
