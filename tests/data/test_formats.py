@@ -2,7 +2,6 @@
 
 import io
 import json
-import pickle
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -16,7 +15,6 @@ from transun.cli import main
 from transun.data import read_table
 from transun.data.columns import open_columns, spooled
 from transun.data.formats import CSV, FORMATS, PARQUET, Format, Writer
-from transun.data.schema import MissingColumnError, require
 from transun.data.writing import writing
 from transun.diagnosis.run import diagnose_table
 
@@ -141,15 +139,3 @@ def test_a_small_csv_file_is_read_whole_on_request(tmp_path: Path) -> None:
     whole = open_columns(path, ["gmv"], ["order"], whole_below=1 << 20)
     assert (streamed.infers_types, whole.infers_types) == (True, False)
     assert next(whole.chunks()).table["order"].to_pylist() == [9007199254740993, 9007199254740992]
-
-
-def test_a_missing_column_is_an_error_of_its_own() -> None:
-    with pytest.raises(MissingColumnError, match="there is no column 'gvm': did you mean 'gmv'") as caught:
-        read_table({"gmv": [1.0]}, ["gvm"])
-    assert caught.value.name == "gvm"
-    copy = pickle.loads(pickle.dumps(caught.value))
-    assert (str(copy), copy.name) == (str(caught.value), "gvm")
-    with pytest.raises(
-        MissingColumnError, match=r"^a\.parquet: there is no column 'y'.*The table has x0, .* and 5 more"
-    ):
-        require([f"x{i}" for i in range(25)], ["y"], Path("a.parquet"))

@@ -1,8 +1,13 @@
+import numpy as np
+import pyarrow as pa
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import stats
 
 from transun.data import hashing
+from transun.data.hashing import HashIndex, hash_text
 
 
 def test_bits_are_splitmix64(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,3 +65,34 @@ def test_one_input_bit_changes_half_of_the_output_bits() -> None:
         changed = hashing.bits(ids, 0, "a") ^ hashing.bits(ids ^ (1 << place), 0, "a")
         ones = sum(value.bit_count() for value in (item % 2**64 for item in changed.tolist()))
         assert ones / 64_000 == pytest.approx(0.5, abs=0.02)
+
+
+def reference_hash(text: str) -> int:
+    """The formula of `hash_text` in Python's own integers."""
+    mask, data = 2**64 - 1, text.encode()
+    h = len(data)
+    for start in range(0, len(data), 8):
+        h = ((h ^ int.from_bytes(data[start : start + 8], "little")) + 0x9E3779B97F4A7C15) & mask
+        h = ((h ^ (h >> 30)) * 0xBF58476D1CE4E5B9) & mask
+        h = ((h ^ (h >> 27)) * 0x94D049BB133111EB) & mask
+        h ^= h >> 31
+    return h
+
+
+@settings(max_examples=60, deadline=None)
+@given(texts=st.lists(st.text(max_size=40), max_size=30), skip=st.integers(0, 3))
+def test_hash_text_is_its_formula(texts: list[str], skip: int) -> None:
+    ours = hash_text(pa.array(texts, pa.large_string()).slice(skip)).view(np.uint64)
+    assert ours.tolist() == [reference_hash(text) for text in texts[skip:]]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    known=st.lists(st.integers(-(2**62), 2**62) | st.integers(-50, 50), unique=True, max_size=80),
+    asked=st.lists(st.integers(-(2**62), 2**62) | st.integers(-50, 50), max_size=80),
+)
+def test_hash_index_is_a_dict(known: list[int], asked: list[int]) -> None:
+    reference = {key: index for index, key in enumerate(known)}
+    asked += known
+    index = HashIndex(np.array(known, np.int64))(np.array(asked, np.int64))
+    assert index.tolist() == [reference.get(key, -1) for key in asked]

@@ -21,8 +21,6 @@ from transun import GTS, EmbeddingMLP, LogMSE, Model, fit
 from transun.data import Dataset, ParquetStream, stream
 from transun.data.features import Features
 from transun.data.kinds import Bag, Id, Standardised
-from transun.data.parquet import segments
-from transun.data.prefetch import prefetch
 from transun.data.stream import buffers
 from transun.training.recipe import plain_recipe
 
@@ -320,40 +318,12 @@ def test_a_program_may_end_in_the_middle_of_a_pass(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "encoded\n3\nencoded\n", "")
 
 
-def test_an_item_is_made_only_when_the_one_before_is_taken() -> None:
-    made: list[int] = []
-
-    def items() -> Iterator[int]:
-        for item in range(10):
-            made.append(item)
-            yield item
-
-    ahead = prefetch(items())
-    for item in ahead:
-        assert len(made) <= item + 2
-    assert made == list(range(10))
-
-
-def test_errors_of_the_thread_come_in_their_place() -> None:
-    def items() -> Iterator[int]:
-        yield 1
-        raise LookupError("no second")
-
-    ahead = prefetch(items())
-    assert next(ahead) == 1
-    with pytest.raises(LookupError, match="no second"):
-        next(ahead)
-
-
-@given(st.lists(st.integers(0, 9), max_size=8), st.integers(1, 5), st.none() | st.integers(0, 5))
-def test_segments_and_buffers_add_up(rows: list[int], count: int, seed: int | None) -> None:
-    dealt = [segments(rows, seed, index, count) for index in range(count)]
-    owned = sorted((part.group, row) for parts in dealt for part in parts for row in range(part.start, part.stop))
-    assert owned == [(group, row) for group, n in enumerate(rows) for row in range(n)]
-    cut = buffers(sum(rows), 4)
-    assert sum(cut) == sum(rows)
-    assert all(2 <= part <= 4 for part in cut) or sum(rows) == 1
-    assert len(cut) == -(-sum(rows) // 4)
+@given(st.integers(0, 72))
+def test_buffers_are_few_and_even(rows: int) -> None:
+    filled = buffers(rows, 4)
+    assert sum(filled) == rows
+    assert all(2 <= count <= 4 for count in filled) or rows == 1
+    assert len(filled) == -(-rows // 4)
 
 
 def spoil(file: Path, name: str, values: pa.Array) -> None:

@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from encoding import encoded
 from transun.data import Buckets, Datetime, Features, HashedId, Id, Standardised
-from transun.data.hashing import HashIndex
 
 
 def test_unseen_rare_and_missing_ids() -> None:
@@ -22,18 +21,6 @@ def test_missing_is_neither_zero_nor_the_empty_text(scale: int) -> None:
     assert encoded(Id(), [0, -scale, None, scale], [0, None, scale, -scale, 5]).tolist() == [2, 4, 3, 1, 0]
     assert encoded(Id(), ["", "x", None], ["x", None, ""]).tolist() == [2, 3, 1]
     assert encoded(Id(), [scale, None], [0, None]).tolist() == [0, 2]
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    known=st.lists(st.integers(-(2**62), 2**62) | st.integers(-50, 50), unique=True, max_size=80),
-    asked=st.lists(st.integers(-(2**62), 2**62) | st.integers(-50, 50), max_size=80),
-)
-def test_hash_index_is_a_dict(known: list[int], asked: list[int]) -> None:
-    place = {key: index for index, key in enumerate(known)}
-    asked += known
-    found = HashIndex(np.array(known, np.int64))(np.array(asked, np.int64))
-    assert found.tolist() == [place.get(key, -1) for key in asked]
 
 
 @settings(max_examples=60, deadline=None)

@@ -1,0 +1,21 @@
+"""Names of columns: an error of its own says which one is missing."""
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+from transun.data import read_table
+from transun.data.schema import MissingColumnError, require
+
+
+def test_a_missing_column_is_an_error_of_its_own() -> None:
+    with pytest.raises(MissingColumnError, match="there is no column 'gvm': did you mean 'gmv'") as caught:
+        read_table({"gmv": [1.0]}, ["gvm"])
+    assert caught.value.name == "gvm"
+    copy = pickle.loads(pickle.dumps(caught.value))
+    assert (str(copy), copy.name) == (str(caught.value), "gvm")
+    with pytest.raises(
+        MissingColumnError, match=r"^a\.parquet: there is no column 'y'.*The table has x0, .* and 5 more"
+    ):
+        require([f"x{i}" for i in range(25)], ["y"], Path("a.parquet"))
