@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from transun.data import by_hash, by_time, cutoff_of
-from transun.data.split import uniform
+from transun.data.split import hash_rows
 
 
 def orders(n: int) -> pa.Table:
@@ -34,7 +34,7 @@ def test_hash_is_a_partition_of_about_the_share() -> None:
 )
 def test_a_row_keeps_its_side_whatever_is_added(keys: list[str | None], more: list[str | None], order: object) -> None:
     def sides(rows: list[str | None]) -> dict[str | None, float]:
-        return dict(zip(rows, uniform(pa.table({"k": pa.array(rows, pa.string())}), "k", 0).tolist(), strict=True))
+        return dict(zip(rows, hash_rows(pa.table({"k": pa.array(rows, pa.string())}), "k", 0).tolist(), strict=True))
 
     mixed = [*more, *keys]
     order.shuffle(mixed)  # type: ignore[attr-defined]
@@ -53,53 +53,53 @@ def test_a_row_keeps_its_side_whatever_is_added(keys: list[str | None], more: li
     ],
 )
 def test_width_and_type_of_keys_do_not_matter(values: pa.Array) -> None:
-    expected = uniform(pa.table({"k": pa.array([1, 2, None])}), "k", 3)
-    assert uniform(pa.table({"k": values}), "k", 3).tolist() == expected.tolist()
+    expected = hash_rows(pa.table({"k": pa.array([1, 2, None])}), "k", 3)
+    assert hash_rows(pa.table({"k": values}), "k", 3).tolist() == expected.tolist()
 
 
 def test_a_fraction_among_whole_numbers_moves_none_of_them() -> None:
-    alone = uniform(pa.table({"k": [1.0, 2.0]}), "k", 0)
-    joined = uniform(pa.table({"k": [1.0, 2.0, 2.5]}), "k", 0)
+    alone = hash_rows(pa.table({"k": [1.0, 2.0]}), "k", 0)
+    joined = hash_rows(pa.table({"k": [1.0, 2.0, 2.5]}), "k", 0)
     assert joined[:2].tolist() == alone.tolist()
     assert len(set(joined.tolist())) == 3
 
 
 def test_units_of_time_do_not_matter() -> None:
     moments = np.array(["2020-01-01T10:00:00"], "M8[s]")
-    sides = [uniform(pa.table({"t": moments.astype(f"M8[{unit}]")}), "t", 0)[0] for unit in ("s", "ms", "ns")]
+    sides = [hash_rows(pa.table({"t": moments.astype(f"M8[{unit}]")}), "t", 0)[0] for unit in ("s", "ms", "ns")]
     assert len(set(sides)) == 1
 
 
 def test_missing_is_not_empty_text_and_columns_are_not_interchangeable() -> None:
-    missing, empty = uniform(pa.table({"k": pa.array([None, ""], pa.string())}), "k", 0)
+    missing, empty = hash_rows(pa.table({"k": pa.array([None, ""], pa.string())}), "k", 0)
     assert missing != empty
     table = pa.table({"a": ["x", "y"], "b": ["y", "x"]})
-    first, second = uniform(table, ("a", "b"), 0)
+    first, second = hash_rows(table, ("a", "b"), 0)
     assert first != second
     # Every column counts.
-    assert len(set(uniform(pa.table({"a": [1, 2, 1], "b": [1, 1, 2]}), ("a", "b"), 0).tolist())) == 3
+    assert len(set(hash_rows(pa.table({"a": [1, 2, 1], "b": [1, 1, 2]}), ("a", "b"), 0).tolist())) == 3
     # Columns are taken by the order of their names, not by that of a set, which is another in every process.
     for name in "bcdefghijk":
-        assert uniform(table.rename_columns(["a", name]), (name, "a"), 0).tolist() == [first, second]
-    assert uniform(table, ("b", "a"), 0).tolist() == [first, second]
-    assert uniform(table.select(["b", "a"]), ("a", "b"), 0).tolist() == [first, second]
+        assert hash_rows(table.rename_columns(["a", name]), (name, "a"), 0).tolist() == [first, second]
+    assert hash_rows(table, ("b", "a"), 0).tolist() == [first, second]
+    assert hash_rows(table.select(["b", "a"]), ("a", "b"), 0).tolist() == [first, second]
 
 
 def test_seeds_are_independent_and_shares_nest() -> None:
     table = orders(4000)
-    one, two = uniform(table, "order", 0), uniform(table, "order", 1)
-    assert abs(np.corrcoef(one, two)[0, 1]) < 4 / 4000**0.5
+    first, second = hash_rows(table, "order", 0), hash_rows(table, "order", 1)
+    assert abs(np.corrcoef(first, second)[0, 1]) < 4 / 4000**0.5
     small, large = (set(by_hash(table, "order", share)[0]["order"].to_pylist()) for share in (0.3, 0.6))
     assert small < large
 
 
 def test_another_process_splits_alike() -> None:
     code = (
-        "import pyarrow as pa; from transun.data.split import uniform;"
-        "print(uniform(pa.table({'k': ['Rom', 'Ulm', None], 'n': [1, 2, 3]}), ('k', 'n'), 5).tolist())"
+        "import pyarrow as pa; from transun.data.split import hash_rows;"
+        "print(hash_rows(pa.table({'k': ['Rom', 'Ulm', None], 'n': [1, 2, 3]}), ('k', 'n'), 5).tolist())"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    here = uniform(pa.table({"k": ["Rom", "Ulm", None], "n": [1, 2, 3]}), ("k", "n"), 5).tolist()
+    here = hash_rows(pa.table({"k": ["Rom", "Ulm", None], "n": [1, 2, 3]}), ("k", "n"), 5).tolist()
     assert run.stdout.strip() == str(here)
 
 

@@ -123,7 +123,7 @@ def open_columns(source: Any, numbers: Sequence[str], labels: Sequence[str] = ()
 
 @contextmanager
 def spooled(stream: IO[bytes]) -> Iterator[Path]:
-    """A temporary file with the bytes of a pipe, which can be read only once; its format is told by its first bytes.
+    """A temporary file with the bytes of a pipe, which can be read only once; its first bytes tell its format.
 
     What begins like no other format is CSV.
     """

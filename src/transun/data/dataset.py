@@ -11,13 +11,13 @@ from transun.data import hashing
 
 __all__ = ["Batch", "Dataset", "tensor"]
 
-Features = Tensor | dict[str, Tensor]
+FeatureTensors = Tensor | dict[str, Tensor]
 
 
 class Batch(NamedTuple):
-    """Some rows: features `x`, targets `y` (B,), and their `weight` (B,) or None where every row counts once."""
+    """Some rows: features `x`, targets `y` (B,), and their `weight` (B,), or None if every row counts once."""
 
-    x: Features
+    x: FeatureTensors
     y: Tensor
     weight: Tensor | None = None
 
@@ -34,7 +34,7 @@ class Dataset:
             integer type padded with -1, numbers (n,) of a float type. The type decides the meaning: a category stored
             as float is treated as a number.
         y: targets (n,), finite.
-        weight: what each row counts (n,), not negative and not all zero; None: every row counts once.
+        weight: how much each row counts (n,), not negative and not all zero; None: every row counts once.
 
     >>> data = Dataset({"item": [3, 1, 4], "price": [1.0, 2.0, 8.0]}, [10.0, 20.0, 30.0])
     >>> [batch.y.tolist() for batch in data.batches(2)]
@@ -44,7 +44,7 @@ class Dataset:
 
     """
 
-    x: Features
+    x: FeatureTensors
     y: Tensor
     weight: Tensor | None
 
@@ -231,12 +231,12 @@ def _feature(name: str, values: Any, rows: int) -> Tensor:
             )
         return _finite(where, column)
     ids = column.to(torch.int64)
-    least = -1 if ids.ndim == 2 else 0
-    if ids.numel() and int(ids.min()) < least:
-        row = int((ids < least).nonzero()[0, 0])
+    lowest = -1 if ids.ndim == 2 else 0
+    if ids.numel() and int(ids.min()) < lowest:
+        row = int((ids < lowest).nonzero()[0, 0])
         raise ValueError(
             f"{where}, row {row}: negative id {int(ids[row].min())}; ids start at 0"
-            + (" and -1 pads" if least else ": give missing values an id of their own")
+            + (" and -1 pads" if lowest else ": give missing values an id of their own")
         )
     return ids
 

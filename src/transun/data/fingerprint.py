@@ -1,4 +1,4 @@
-"""A checksum of the values in some columns, by which one set of rows is told from another."""
+"""A checksum of the values in some columns, which tells one set of rows from another."""
 
 import hashlib
 from collections.abc import Iterable

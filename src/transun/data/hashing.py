@@ -143,10 +143,10 @@ class HashIndex:
 
     def __init__(self, keys: np.ndarray) -> None:
         # At most half full: an expected 1.5 probes find a key, and 2.5 show that a key is missing.
-        bits = max(1, (2 * len(keys) - 1).bit_length())
-        self._shift, self._mask = np.uint64(64 - bits), (1 << bits) - 1
-        self._keys = np.zeros(1 << bits, np.int64)
-        self._index = np.full(1 << bits, -1, np.int32)
+        log_slots = max(1, (2 * len(keys) - 1).bit_length())
+        self._shift, self._mask = np.uint64(64 - log_slots), (1 << log_slots) - 1
+        self._keys = np.zeros(1 << log_slots, np.int64)
+        self._index = np.full(1 << log_slots, -1, np.int32)
         left, slot = np.arange(len(keys), dtype=np.int32), self._slot(keys)
         while len(left):
             free = self._index[slot] < 0

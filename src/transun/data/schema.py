@@ -17,7 +17,7 @@ class MissingColumnError(ValueError):
     Args:
         name: the column that is missing.
         columns: the columns that the table has; the message shows the most similar ones.
-        file: the file that holds the table, where there is one among several.
+        file: the file that lacks the column, if the table consists of several.
 
     >>> str(MissingColumnError("prise", ["price", "item"]))
     "there is no column 'prise': did you mean 'price'? The table has price, item"

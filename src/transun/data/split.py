@@ -14,7 +14,7 @@ from transun.support.extras import need
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["by_hash", "by_row", "by_time", "cutoff_of", "uniform"]
+__all__ = ["by_hash", "by_row", "by_time", "cutoff_of", "hash_rows"]
 
 
 def by_hash(source: Any, columns: str | tuple[str, ...], share: float, seed: int = 0) -> tuple["pa.Table", "pa.Table"]:
@@ -45,7 +45,7 @@ def by_hash(source: Any, columns: str | tuple[str, ...], share: float, seed: int
 
     """
     table = read_table(source)
-    return _parts(table, uniform(table, columns, seed) < _checked_share(share), f"hash of {columns!r}, share {share}")
+    return _parts(table, hash_rows(table, columns, seed) < _checked_share(share), f"hash of {columns!r}, share {share}")
 
 
 def by_row(source: Any, share: float, seed: int = 0) -> tuple["pa.Table", "pa.Table"]:
@@ -106,8 +106,8 @@ def cutoff_of(source: Any, column: str, share: float) -> datetime | float:
     return moment
 
 
-def uniform(table: "pa.Table", columns: str | tuple[str, ...], seed: int) -> np.ndarray:
-    """A number in (0, 1) for each row (n,), a hash of its values in `columns`; rows with `uniform < share` go first.
+def hash_rows(table: "pa.Table", columns: str | tuple[str, ...], seed: int) -> np.ndarray:
+    """A number in (0, 1) for each row (n,), a hash of its values in `columns`; rows with `hash_rows < share` go first.
 
     For data that is read in pieces: a piece is split exactly as the whole table would be.
     """

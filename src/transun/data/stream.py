@@ -201,7 +201,7 @@ class ParquetStream:
             columns: ColumnTensors = dict(encoded.items())
             columns[_Y] = _finite(piece, self.target)
             if self.weight is not None:
-                columns[_WEIGHT] = _finite(piece, self.weight, least=0.0)
+                columns[_WEIGHT] = _finite(piece, self.weight, lowest=0.0)
             yield columns
 
 
@@ -239,17 +239,17 @@ def _batch(columns: ColumnTensors) -> Batch:
     return Batch(x, columns[_Y], columns.get(_WEIGHT))
 
 
-def _finite(piece: Piece, name: str, least: float = -torch.inf) -> Tensor:
-    """The numbers of a column as float32, every one finite and at least `least`."""
+def _finite(piece: Piece, name: str, lowest: float = -torch.inf) -> Tensor:
+    """The numbers of a column as float32, every one finite and at least `lowest`."""
     values = tensor(name, piece.table[name].cast("float64").to_numpy())
     numbers = values.float()
-    wrong = ~numbers.isfinite() | (numbers < least)
+    wrong = ~numbers.isfinite() | (numbers < lowest)
     if bool(wrong.any()):
         row = int(wrong.nonzero()[0])
         state = "is missing" if piece.table[name][row].as_py() is None else f"is {values[row].item():g}"
         raise ValueError(
             f"{piece.file}, row {piece.first + row}: column {name!r} {state}, expected a finite float32 number"
-            + (f" of at least {least:g}" if least > -torch.inf else "")
+            + (f" of at least {lowest:g}" if lowest > -torch.inf else "")
             + "; leave the row out of the file or fill the value"
         )
     return numbers

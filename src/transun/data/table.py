@@ -1,6 +1,6 @@
 """Tables from wherever they are - frames, arrays, files - as one Arrow table, and their columns as ids, numbers, times.
 
-Every function that a user calls with "a table" passes it through `read_table`, once; what it calls takes a
+A function that a user calls with "a table" passes it through `read_table`, once; inner functions take a
 `pyarrow.Table`. Other widths of a number or an id are accepted; a value of another meaning is refused with its column,
 its row and what to do.
 """
@@ -186,9 +186,9 @@ def as_numbers(where: str, array: "pa.Array") -> np.ndarray:
     pa, compute = need("pyarrow"), need("pyarrow.compute")
     type_ = array.type
     if type_ == pa.large_string():
-        fine = compute.fill_null(compute.match_substring_regex(array, _NUMBER), True)
-        if not compute.all(fine).as_py():
-            row = compute.index(fine, False).as_py()
+        numeric = compute.fill_null(compute.match_substring_regex(array, _NUMBER), True)
+        if not compute.all(numeric).as_py():
+            row = compute.index(numeric, False).as_py()
             raise ValueError(
                 f"{where}, row {row}: {array[row].as_py()!r} is text, not a number; "
                 "correct it, or declare the column as Id()"
@@ -258,10 +258,9 @@ def drop_missing(source: Any, column: str) -> tuple["pa.Table", int]:
     >>> table["item"].to_pylist(), dropped
     ([1, 3], 1)
     """
-    pa = need("pyarrow")
     table = read_table(source)
-    fine = np.isfinite(as_numbers(f"column {column!r}", column_array(table, column)))
-    return table.filter(pa.array(fine)), int((~fine).sum())
+    finite = np.isfinite(as_numbers(f"column {column!r}", column_array(table, column)))
+    return table.filter(need("pyarrow").array(finite)), int((~finite).sum())
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ _SPARSE = 8
 class Vocabulary(Serialisable):
     """Known ids in a fixed order: the k-th has index k + 1, and every other id has index 0.
 
-    The unseen bucket comes first so that it stays in place when the vocabulary grows. A missing id is an id like any
+    Index 0, of unseen ids, comes first so that it stays in place when the vocabulary grows. A missing id is an id like any
     other: known where it occurred in training, else index 0.
 
     Args:
@@ -95,11 +95,13 @@ class Vocabulary(Serialisable):
 
     @cached_property
     def _missing(self) -> int:
+        """The index of a missing id, 0 if it is not known."""
         compute = need("pyarrow.compute")
         return int(compute.index(self.ids.is_null(), True).as_py()) + 1
 
     @cached_property
     def _known(self) -> np.ndarray:
+        """The positions of the ids that are not missing."""
         return np.flatnonzero(self.ids.is_valid().to_numpy(zero_copy_only=False))
 
     @cached_property
@@ -113,6 +115,7 @@ class Vocabulary(Serialisable):
 
     @cached_property
     def _dense(self) -> tuple[int, np.ndarray] | None:
+        """The first id of a dense table and the table of indices, or None if the ids are too far apart for one."""
         # Ids 0..m, or nearly so, need no hashing: index = table[id - least].
         ids = self.ids.drop_null().to_numpy()
         least, most = (int(ids.min()), int(ids.max())) if len(ids) else (0, 0)

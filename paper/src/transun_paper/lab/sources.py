@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from transun.data import hashing
-from transun.data.split import uniform
+from transun.data.split import hash_rows
 from transun.support.extras import need
 from transun_paper.datasets.public import PUBLIC, PublicDataset, load
 from transun_paper.lab.encoded_dataset import PARTS, Frozen
@@ -91,7 +91,7 @@ def split_public(data: PublicDataset, rows: int | None = None) -> Frozen:
     """The frozen form of a loaded data set."""
     table, all_rows = data.table, len(data.table)
     keys = KEYS.get(data.name)
-    place = uniform(table, keys, seed=0) if keys else _by_place(all_rows, "split")
+    place = hash_rows(table, keys, seed=0) if keys else _by_place(all_rows, "split")
     if rows is not None and rows < all_rows:
         kept = np.sort(np.argsort(_by_place(all_rows, "lab.rows"), kind="stable")[:rows])
         table, place = table.take(kept), place[kept]

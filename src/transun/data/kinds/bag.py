@@ -60,16 +60,13 @@ class Bag(Kind):
         ids, counts = self.layout.read(name, table)
         require_values(name, 0.0 if len(ids) else 1.0)
         width = int(counts.max()) if self.length is None else abs(self.length)
-        return replace(
-            self, width=width, of=self.of if self.shares_table_with else self.of.learn(name, [ids, *other_ids])
-        )
+        encoder = self.of if self.shares_table_with else self.of.learn(name, [ids, *other_ids])
+        return replace(self, width=width, of=encoder)
 
     def grow(self, name: str, table: "pa.Table", other_ids: Sequence["pa.Array"] = ()) -> Self:
-        return (
-            self
-            if self.shares_table_with
-            else replace(self, of=self.of.extend(name, [self.ids(name, table), *other_ids]))
-        )
+        if self.shares_table_with:
+            return self
+        return replace(self, of=self.of.extend(name, [self.ids(name, table), *other_ids]))
 
     def encode(self, name: str, table: "pa.Table") -> dict[str, Tensor]:
         width = int(require_fitted(name, self.width))
