@@ -1,5 +1,6 @@
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -7,9 +8,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import Tensor
 
-from transun.data import Bag, Datetime, Features, HashedId, Id, Kind, infer
+from transun.data import Bag, Buckets, Datetime, Features, HashedId, Id, Kind, Split, Standardised, infer
 from transun.data.kinds import Inputs
 from transun.data.saving import from_object
 from transun.heads import MSE
@@ -82,6 +85,53 @@ def test_foreign_columns_are_refused(value: Any) -> None:
     content = json.loads(damaged()) | {"columns": {"x": value}}
     with pytest.raises(ValueError, match="the features file is damaged at column 'x'"):
         Features.from_dict(content)
+
+
+def positions(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
+    """The paths of all values inside a JSON value."""
+    if isinstance(value, dict):
+        return [path, *(inner for key, item in value.items() for inner in positions(item, (*path, key)))]
+    if isinstance(value, list):
+        return [path, *(inner for index, item in enumerate(value) for inner in positions(item, (*path, index)))]
+    return [path]
+
+
+EVERY_KIND = Features(
+    {
+        "x": Id(),
+        "t": Datetime(),
+        "b": Bag(of=HashedId(9)),
+        "g": Bag(Split("|"), shares_table_with="x"),
+        "p": Buckets(2),
+        "s": Standardised(),
+    }
+).fit(
+    {
+        "x": ["a", None],
+        "t": ["2020-01-01", "2020-01-02"],
+        "b": [[1], [2, 3]],
+        "g": ["a|b", "c"],
+        "p": [1.0, 2.0],
+        "s": [None, 3.0],
+    }
+)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.just(10**400),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["kind", "ids", "x"]), inner),
+    max_leaves=5,
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(where=st.sampled_from(positions(EVERY_KIND.to_dict())[1:]), value=JSON)
+def test_a_forged_value_is_harmless_or_a_value_error(where: tuple[str | int, ...], value: Any) -> None:
+    forged: Any = json.loads(EVERY_KIND.to_json())
+    parent = forged
+    for key in where[:-1]:
+        parent = parent[key]
+    parent[where[-1]] = value
+    with suppress(ValueError):
+        Features.from_dict(forged).summary()
 
 
 def test_the_object_holds_nothing_that_json_changes() -> None:

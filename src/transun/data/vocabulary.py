@@ -25,8 +25,8 @@ _SPARSE = 8
 class Vocabulary(Serialisable):
     """Known ids in a fixed order: the k-th has index k + 1, and every other id has index 0.
 
-    Index 0, of unseen ids, comes first so that it stays in place when the vocabulary grows. A missing id is an id like any
-    other: known where it occurred in training, else index 0.
+    Index 0, of unseen ids, comes first so that it stays in place when the vocabulary grows. A missing id is an id like
+    any other: known if it occurred in training, else index 0.
 
     Args:
         ids: distinct integers or texts, of which one may be None; an int64 or large_string Arrow array is kept as is.
