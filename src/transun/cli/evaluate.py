@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from transun.models.certificate import Certificate, Measured
-    from transun.models.requirements import Requirement, Verdict
+    from transun.models.requirements import Requirement, RequirementResult
 
 
 @app.command()
@@ -81,7 +81,7 @@ def _by_data(
         found = judge(trained, source, by, progress=progress)
         if certify:
             certify_folder(model, trained, source, found.assessment, f"{data_name(data)}, by transun evaluate")
-    verdicts = [one.judge(found.assessment.part().names()) for one in required]
+    verdicts = [one.check(found.assessment.part().names()) for one in required]
     if as_json:
         said = {"model": str(model), "dropped": found.dropped, "assessment": found.assessment, "requirements": verdicts}
         typer.echo(dump(said))
@@ -105,7 +105,7 @@ def _by_certificate(model: Path, required: "list[Requirement]", as_json: bool) -
     values = found.whole.names()
     for one in required:
         one.require_names(list(values))
-    verdicts = [one.judge(values) for one in required]
+    verdicts = [one.check(values) for one in required]
     if as_json:
         import json
         from dataclasses import asdict
@@ -136,7 +136,7 @@ def _ends(one: "Measured | None") -> str:
     return "–" if one is None else f"{one.value:.3f} ({one.low:.3f} to {one.high:.3f})"
 
 
-def _enforce(verdicts: "Sequence[Verdict]", as_json: bool) -> None:
+def _enforce(verdicts: "Sequence[RequirementResult]", as_json: bool) -> None:
     for one in verdicts:
         if not one.holds:
             typer.echo(f"broken: {one.text}: {'; '.join(one.reasons)}", err=True)
