@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from transun.report.page import number, share
+from transun.report.formatting import number, share
 from transun.report.svg import Canvas, linear_scale, log_scale, short
 
 
@@ -40,6 +40,24 @@ def test_text_is_escaped_and_the_picture_is_xml():
     root = ET.fromstring(canvas.svg())
     assert root.attrib["aria-label"] == 'a "label" <b>'
     assert next(root.iter("text")).text == "<script>"
+
+
+def test_a_value_outside_the_axis_is_drawn_at_its_end():
+    scale = linear_scale(0.0, 10.0, 100.0, 0.0)
+    assert [scale.clamped(value) for value in (-5.0, 5.0, math.inf)] == [100.0, 50.0, 0.0]
+
+
+def test_a_picture_of_its_own_has_its_colours_and_a_background():
+    canvas = Canvas(100.0, "label")
+    canvas.dot(1.0, 2.0, "dot")
+    root = ET.fromstring(canvas.file())
+    space = "{http://www.w3.org/2000/svg}"
+    style = root.find(f"{space}style").text
+    assert "prefers-color-scheme: dark" in style
+    assert "--paper" in style
+    assert root.find(f"{space}rect").attrib["fill"] == "var(--paper)"
+    assert [child.tag for child in root][-1] == f"{space}circle"
+    assert float(root.attrib["width"]) / float(root.attrib["height"]) == 3.6
 
 
 def test_numbers_for_people():

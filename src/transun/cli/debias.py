@@ -19,7 +19,7 @@ from transun.cli.options import (
     TestShare,
     ValidShare,
 )
-from transun.cli.output import print_cells
+from transun.cli.output import print_blocks
 from transun.cli.sources import data_name, is_model, load_trained, new_folder, readable
 
 if TYPE_CHECKING:
@@ -100,8 +100,8 @@ def _column(
     from transun.data.reading import read_path
     from transun.data.writing import STDOUT, require_ending, writing
     from transun.diagnosis.repair import repair
-    from transun.report.model import as_json as dump
-    from transun.report.model.words import cure_table
+    from transun.report.assessment import correction_table
+    from transun.report.formatting import as_json as dump
     from transun.support.extras import need
 
     require_ending(out)
@@ -118,7 +118,7 @@ def _column(
         told = {"chosen": found.chosen, "learned": found.learned, "applied": found.applied, "out": str(out)}
         typer.echo(dump(told | {"outcomes": found.outcomes}))
         return
-    print_cells(cure_table(found.outcomes))
+    print_blocks([correction_table(found.outcomes)])
     before, after = found.outcomes[0], next(one for one in found.outcomes if one.name == found.chosen)
     typer.echo(
         f"{found.chosen}: out of fold, predicted / actual goes from {before.pgr.value:.3f} to {after.pgr.value:.3f} "
@@ -141,9 +141,9 @@ def _model(
     from transun.data import drop_missing
     from transun.data.reading import read_path
     from transun.data.table import require
-    from transun.diagnosis.judging import as_certified, judge_held_out
-    from transun.report.model import as_json as dump
-    from transun.report.model import side_by_side
+    from transun.diagnosis.evaluation import evaluate_held_out, matches_certificate
+    from transun.report.assessment import side_by_side_table
+    from transun.report.formatting import as_json as dump
     from transun.tables.plan import debias_plan
     from transun.tables.training import hold_out
 
@@ -159,8 +159,8 @@ def _model(
     new_folder(out)
     journal = journal_of(out, resume)
     segments = choose_segments(plan, by)
-    before = judge_held_out(base, test, segments)
-    seen = not as_certified(folder, base, test)
+    before = evaluate_held_out(base, test, segments)
+    seen = not matches_certificate(folder, base, test)
     if seen and not as_json:
         typer.echo(
             "The model may have been trained on some of the held-out rows: give rows that it has not seen, or the "
@@ -181,5 +181,5 @@ def _model(
             )
         )
         return
-    print_cells(side_by_side({"before": before, "after": report.assessment}))
+    print_blocks([side_by_side_table({"before": before, "after": report.assessment})])
     show_report(report, out)

@@ -70,7 +70,7 @@ def fit(
     from transun.data.reading import read_path
     from transun.data.table import require
     from transun.models.network import Model
-    from transun.report.model import as_json as dump
+    from transun.report.formatting import as_json as dump
     from transun.tables.model import TableModel, embedding_mlp
     from transun.tables.plan import make_plan, parse_head, require_targets, require_weights
     from transun.tables.training import Settings, hold_out
@@ -111,8 +111,7 @@ def fit(
 
 
 def _show_plan(plan: "Plan", held_out: int, segments: tuple[str, ...]) -> None:
-    from transun.report.diagnosis import visible_line
-    from transun.report.page import number
+    from transun.report.formatting import number, visible_line
 
     print_table(["column", "kind", "becomes", "missing", "why"], [[*map(visible_line, row)] for row in plan.rows()])
     found = plan.summary

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from transun.cli.output import print_cells
+from transun.cli.output import print_blocks
 from transun.cli.sources import write_texts
 
 if TYPE_CHECKING:
@@ -51,8 +51,9 @@ class Job:
         self, untrained: "TableModel", journal: Path, progress: bool | None, base: "Model | None" = None
     ) -> "ModelReport":
         """Train, judge, save model, certificate and report; Ctrl-C leaves a journal and says how to go on."""
-        from transun.diagnosis.judging import certify_folder, judge_held_out
-        from transun.report.model import as_json, model_markdown, model_page, model_report
+        from transun.diagnosis.evaluation import certify_folder, evaluate_held_out
+        from transun.report.formatting import as_json
+        from transun.report.model import model_document, model_report
         from transun.tables.training import train_watched
 
         try:
@@ -61,11 +62,12 @@ class Job:
             if journal.exists():
                 typer.echo(f"interrupted: the same command with --resume goes on from {journal}", err=True)
             raise typer.Exit(130) from None
-        assessment = judge_held_out(training.model, self.test, self.by)
+        assessment = evaluate_held_out(training.model, self.test, self.by)
         report = model_report(self.name, self.plan, self.settings, training, assessment)
+        document = model_document(report)
         texts = {
-            "report.html": model_page(report),
-            "report.md": model_markdown(report),
+            "report.html": document.html(),
+            "report.md": document.markdown(),
             "report.json": as_json(report) + "\n",
         }
         training.model.save(self.out)
@@ -88,11 +90,7 @@ def choose_segments(plan: "Plan", asked: Sequence[str]) -> tuple[str, ...]:
 
 def show_report(report: "ModelReport", out: Path) -> None:
     """The outcome on a terminal."""
-    from transun.report.diagnosis import visible_line
-    from transun.report.model import metric_table
-    from transun.report.model.words import verdict
+    from transun.report.model import model_document
 
-    print_cells(metric_table(report.assessment))
-    typer.echo(visible_line(verdict(report.assessment)[1]))
-    typer.echo(f"{report.cost.parameters:,} parameters, {report.cost.seconds:.1f} s of training")
+    print_blocks(model_document(report).brief)
     typer.echo(f"Written to {out}/: the model, certificate.json, report.html, report.md, report.json")

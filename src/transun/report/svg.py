@@ -1,10 +1,12 @@
-"""Small charts as inline SVG: scales, axes and marks. Colours come from the page, so that light and dark both work."""
+"""Small charts as SVG: scales, axes and marks. Colours are those of the page, so that light and dark both work."""
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from itertools import pairwise
+
+from transun.report.theme import CHARTS, COLOURS
 
 __all__ = ["Canvas", "Scale", "linear_scale", "log_scale", "short"]
 
@@ -14,14 +16,20 @@ _GAP = 24.0
 
 @dataclass(frozen=True)
 class Scale:
-    """A map from values to places in the picture, with the values worth a tick."""
+    """A map from values to positions in the picture, with the values that get a tick, and the range of the axis."""
 
     place: Callable[[float], float]
     ticks: tuple[float, ...]
+    low: float
+    high: float
+
+    def clamped(self, value: float) -> float:
+        """The position of a value; a value outside the range is placed at its nearest end."""
+        return self.place(min(max(value, self.low), self.high))
 
 
 def linear_scale(low: float, high: float, start: float, end: float, ticks: int = 5) -> Scale:
-    """Equal steps; ticks at round numbers.
+    """A scale of equal steps, with ticks at round numbers.
 
     >>> scale = linear_scale(0.0, 10.0, 0.0, 100.0)
     >>> scale.place(5.0), scale.ticks
@@ -32,11 +40,11 @@ def linear_scale(low: float, high: float, start: float, end: float, ticks: int =
     step = _round_step((high - low) / ticks)
     first = math.ceil(low / step - 1e-9)
     marks = tuple(round(index * step, 12) for index in range(first, math.floor(high / step + 1e-9) + 1))
-    return Scale(lambda value: start + (value - low) / (high - low) * (end - start), marks)
+    return Scale(lambda value: start + (value - low) / (high - low) * (end - start), marks, low, high)
 
 
 def log_scale(low: float, high: float, start: float, end: float, ticks: int = 6) -> Scale:
-    """Equal ratios; as many round values as there is room for, at last every second or third decade.
+    """A scale of equal ratios; ticks at as many round values as have room, or at every second or third decade.
 
     >>> scale = log_scale(1.0, 100.0, 0.0, 200.0)
     >>> scale.place(10.0), scale.ticks
@@ -65,7 +73,7 @@ def log_scale(low: float, high: float, start: float, end: float, ticks: int = 6)
         gap = min((math.log10(y / x) for x, y in pairwise(marks)), default=b - a) / (b - a) * abs(end - start)
         if len(marks) <= ticks and gap >= _GAP:
             break
-    return Scale(lambda value: start + (math.log10(value) - a) / (b - a) * (end - start), tuple(marks))
+    return Scale(lambda value: start + (math.log10(value) - a) / (b - a) * (end - start), tuple(marks), low, high)
 
 
 def short(value: float) -> str:
@@ -82,9 +90,9 @@ def short(value: float) -> str:
 
 @dataclass
 class Canvas:
-    """A picture of fixed proportions that fills its place's width; `label` is read to those who cannot see it.
+    """A picture of fixed proportions that fills the width it is given; `label` is for screen readers.
 
-    360 units wide, which is a phone's width: text of 11 units stays readable there and grows on a desk.
+    It is 360 units wide, which is a phone's width: text of 11 units is readable there and grows on a desktop.
     """
 
     height: float
@@ -133,11 +141,20 @@ class Canvas:
         self.text(4, 12, title, "start", "axis")
 
     def svg(self) -> str:
-        """The picture."""
+        """The picture, to be put into a page, which has the style sheet."""
+        return f"<svg {self._attributes()}>{''.join(self._marks)}</svg>"
+
+    def file(self) -> str:
+        """The picture as a file of its own, with colours and a background for light and dark."""
+        width, height = _n(1.5 * self.width), _n(1.5 * self.height)
         return (
-            f'<svg viewBox="0 0 {_n(self.width)} {_n(self.height)}" role="img" aria-label="{escape(self.label)}">'
-            f"{''.join(self._marks)}</svg>"
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" {self._attributes()}>'
+            f"<style>{COLOURS}{CHARTS} svg {{ font: 11px system-ui, sans-serif; }}</style>"
+            f'<rect fill="var(--paper)" width="100%" height="100%"/>{"".join(self._marks)}</svg>\n'
         )
+
+    def _attributes(self) -> str:
+        return f'viewBox="0 0 {_n(self.width)} {_n(self.height)}" role="img" aria-label="{escape(self.label)}"'
 
 
 def _n(value: float) -> str:
