@@ -10,7 +10,7 @@ from transun.diagnosis.result import Assessment, CorrectionResult, Estimate, Lev
 from transun.metrics import Metric
 from transun.report.document import Cell, Chart, Figure, Paragraph, Section, Table, VerdictBox
 from transun.report.formatting import number, p_value_text, ratio, sentence, share, signed, visible
-from transun.report.svg import Canvas, Scale, linear_scale, log_scale, short
+from transun.report.svg import Canvas, Scale, linear_scale, log_scale
 
 __all__ = [
     "HOW_INTERVALS",
@@ -175,12 +175,12 @@ def side_by_side_table(assessments: Mapping[str, Assessment]) -> Table:
     return Table(["metric", *map(visible, assessments)], rows)
 
 
-def estimate_cell(estimate: Estimate, show: Callable[[float], str], look: str = "") -> Cell:
+def estimate_cell(estimate: Estimate, show: Callable[[float], str], style: str = "") -> Cell:
     """A value, with its interval in the second line."""
     if math.isnan(estimate.value):
         return Cell("–", None)
     ends = "" if math.isnan(estimate.low) else f"{show(estimate.low)} to {show(estimate.high)}"
-    return Cell(show(estimate.value), estimate.value, look, ends)
+    return Cell(show(estimate.value), estimate.value, style, ends)
 
 
 def _segment_cells(segment: Segment) -> list[Cell]:
@@ -217,16 +217,16 @@ def forest(rows: Sequence[tuple[str, Estimate]], label: str) -> str:
     canvas = Canvas(bottom + 38.0, label)
     low, high = _forest_limits([pgr for _, pgr in shown])
     x = log_scale(low, high, left, right)
-    canvas.x_axis(x, top, bottom, (left + right) / 2, "predicted / actual total (PGR)", _ratio_tick)
-    canvas.line([(x.place(1.0), top), (x.place(1.0), bottom)], "even")
+    canvas.x_axis(x, top, bottom, (left + right) / 2, metric_title("PGR"))
+    canvas.line([(x.position(1.0), top), (x.position(1.0), bottom)], "even")
     for index, (name, pgr) in enumerate(shown):
         middle = top + step * (index + 0.5)
-        look = "" if pgr.low <= 1.0 <= pgr.high else " bad"
+        style = "" if pgr.low <= 1.0 <= pgr.high else " bad"
         ends = [min(max(end, low), high) if not math.isnan(end) else low for end in (pgr.low, pgr.high)]
         canvas.text(left - 8, middle + 4, cut(name, _LABEL_LENGTH), "end", "name", name)
-        canvas.line([(x.place(end), middle) for end in ends], f"range{look}")
+        canvas.line([(x.position(end), middle) for end in ends], f"range{style}")
         title = f"{name}: {number(pgr.value)} ({number(pgr.low)} to {number(pgr.high)})"
-        canvas.dot(x.place(min(max(pgr.value, low), high)), middle, f"dot{look}", title)
+        canvas.dot(x.position(min(max(pgr.value, low), high)), middle, f"dot{style}", title)
     return canvas.svg()
 
 
@@ -238,10 +238,6 @@ def _forest_limits(pgrs: Sequence[Estimate]) -> tuple[float, float]:
     everything = [*values, *ends]
     margin = max((max(everything) / min(everything)) ** 0.05, 1.01)
     return min(everything) / margin, max(everything) * margin
-
-
-def _ratio_tick(value: float) -> str:
-    return f"{value:.2g}" if value < 10.0 else short(value)
 
 
 def cut(text: str, length: int) -> str:
@@ -287,8 +283,8 @@ def calibration_axes(canvas: Canvas, points: Sequence[CalibrationPoint], unit: s
     return x, y
 
 
-def draw_point(canvas: Canvas, x: Scale, y: Scale, point: CalibrationPoint, look: str) -> None:
+def draw_point(canvas: Canvas, x: Scale, y: Scale, point: CalibrationPoint, style: str) -> None:
     """Draw a point and its interval, cut at the ends of the axis."""
-    at = x.place(point.pred)
-    canvas.line([(at, y.clamped(end)) for end in (point.low, point.high) if not math.isnan(end)], f"range{look}")
-    canvas.dot(at, y.clamped(point.actual), f"dot{look}", point.title)
+    at = x.position(point.pred)
+    canvas.line([(at, y.clamped(end)) for end in (point.low, point.high) if not math.isnan(end)], f"range{style}")
+    canvas.dot(at, y.clamped(point.actual), f"dot{style}", point.title)

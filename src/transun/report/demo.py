@@ -158,13 +158,13 @@ def calibration_svg(deciles: Mapping[str, Sequence[Mapping[str, float]]]) -> str
     }
     canvas = Canvas(380.0, f"calibration by decile of the prediction: {', '.join(models)}")
     x, y = calibration_axes(canvas, [point for points in models.values() for point in points], "order value")
-    for index, ((name, points), look) in enumerate(zip(models.items(), (" bad", ""), strict=True)):
-        canvas.line([(x.place(point.pred), y.clamped(point.actual)) for point in points], f"path{look}")
+    for index, ((name, points), style) in enumerate(zip(models.items(), (" bad", ""), strict=True)):
+        canvas.line([(x.position(point.pred), y.clamped(point.actual)) for point in points], f"path{style}")
         for point in points:
             title = f"{name}: predicted {number(point.pred)}, actual {number(point.actual)}"
-            draw_point(canvas, x, y, replace(point, title=title), look)
+            draw_point(canvas, x, y, replace(point, title=title), style)
         height = 40.0 + 18.0 * index
-        canvas.dot(60.0, height - 4.0, f"dot{look}")
+        canvas.dot(60.0, height - 4.0, f"dot{style}")
         canvas.text(70.0, height, name, "start", "name")
     height = 40.0 + 18.0 * len(models)
     canvas.line([(54.0, height - 4.0), (66.0, height - 4.0)], "even")

@@ -243,9 +243,9 @@ def _histogram(bars: Histogram, unit: str, *, logarithmic: bool) -> str:
     canvas.y_axis(y, left, right, "% of rows")
     canvas.x_axis(x, bottom, bottom, (left + right) / 2, unit)
     for start, end, part in zip(bars.edges[:-1], bars.edges[1:], bars.shares, strict=True):
-        a, b = x.place(start), x.place(end)
+        a, b = x.position(start), x.position(end)
         title = f"{number(start)} to {number(end)}: {part:.2%}"
-        height = bottom - y.place(100.0 * part)
+        height = bottom - y.position(100.0 * part)
         canvas.bar(a + 0.4, bottom - height, max(b - a - 0.8, 0.6), height, "fill", title)
     return canvas.svg()
 

@@ -93,19 +93,19 @@ class Code:
 
 @dataclass(frozen=True)
 class Paragraph:
-    """Sentences, with emphasised words and code among them; `look` is a class of the style sheet.
+    """Sentences, with emphasised words and code among them; `style` is a class of the style sheet.
 
     >>> Paragraph(("a < b in ", Code("x"))).html(), Paragraph(("a < b in ", Code("x"))).markdown()
     ('<p>a &lt; b in <code>x</code></p>', 'a &#60; b in `x`')
     """
 
     parts: Sequence[str | Strong | Code]
-    look: str = ""
+    style: str = ""
 
     def html(self) -> str:
         """A <p>."""
         inner = "".join(_text(part) if isinstance(part, str) else part.html() for part in self.parts)
-        return f"<p{_class(self.look)}>{inner}</p>"
+        return f"<p{_class(self.style)}>{inner}</p>"
 
     def markdown(self) -> str:
         """A line of text."""
@@ -197,14 +197,14 @@ class Cell:
 
     text: str
     value: float | None = None
-    look: str = ""
+    style: str = ""
     more: str = ""
 
     def html(self) -> str:
         """A <td>; a cell without a number sorts below all numbers."""
         sort = "" if self.value is None else f' data-v="{_sortable(self.value):.6g}"'
         more = f"<small>{_text(self.more)}</small>" if self.more else ""
-        return f"<td{_class(self.look)}{sort}>{_text(self.text)}{more}</td>"
+        return f"<td{_class(self.style)}{sort}>{_text(self.text)}{more}</td>"
 
     def lines(self) -> str:
         """The text, and in a second line what is `more`."""
@@ -436,5 +436,5 @@ def _sortable(value: float) -> float:
     return min(max(value, -1e300), 1e300) if not math.isnan(value) else -1e300
 
 
-def _class(look: str) -> str:
-    return f' class="{look}"' if look else ""
+def _class(style: str) -> str:
+    return f' class="{style}"' if style else ""

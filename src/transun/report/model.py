@@ -257,11 +257,11 @@ def _curve(points: Sequence[tuple[float, float]], x_title: str, y_title: str, ta
     canvas.y_axis(y, _LEFT, _RIGHT, y_title)
     canvas.x_axis(x, _TOP, _BOTTOM, (_LEFT + _RIGHT) / 2, x_title)
     if target is not None:
-        canvas.line([(_LEFT, y.place(target)), (_RIGHT, y.place(target))], "even")
-    canvas.line([(x.place(a), y.place(b)) for a, b in finite], "path")
+        canvas.line([(_LEFT, y.position(target)), (_RIGHT, y.position(target))], "even")
+    canvas.line([(x.position(a), y.position(b)) for a, b in finite], "path")
     if len(finite) <= 30:
         for a, b in finite:
-            canvas.dot(x.place(a), y.place(b), "dot", f"{x_title} {number(a)}: {number(b)}")
+            canvas.dot(x.position(a), y.position(b), "dot", f"{x_title} {number(a)}: {number(b)}")
     return canvas.svg()
 
 
@@ -279,13 +279,13 @@ def signed_error_chart(levels: Sequence[Level]) -> str:
     y = linear_scale(min(low, -0.02) * 1.05, max(high, 0.02) * 1.05, _BOTTOM, _TOP)
     canvas.y_axis(y, _LEFT, _RIGHT, "signed TRE (below 0: too little predicted)")
     step = (_RIGHT - _LEFT) / len(shown)
-    canvas.line([(_LEFT, y.place(0.0)), (_RIGHT, y.place(0.0))], "even")
+    canvas.line([(_LEFT, y.position(0.0)), (_RIGHT, y.position(0.0))], "even")
     for index, level in enumerate(shown):
         at, stre = _LEFT + (index + 0.5) * step, level.stre
-        look = "" if stre.low <= 0.0 <= stre.high else " bad"
-        canvas.line([(at, y.clamped(_finite(end, stre.value))) for end in (stre.low, stre.high)], f"range{look}")
+        style = "" if stre.low <= 0.0 <= stre.high else " bad"
+        canvas.line([(at, y.clamped(_finite(end, stre.value))) for end in (stre.low, stre.high)], f"range{style}")
         title = f"{level.rows:,} rows: {stre.value:+.3f} ({stre.low:+.3f} to {stre.high:+.3f})"
-        canvas.dot(at, y.clamped(stre.value), f"dot{look}", title)
+        canvas.dot(at, y.clamped(stre.value), f"dot{style}", title)
         canvas.text(at, _BOTTOM + 14, short(level.pred))
     canvas.text((_LEFT + _RIGHT) / 2, _BOTTOM + 30, "mean prediction of the level", style="axis")
     return canvas.svg()

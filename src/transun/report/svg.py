@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from transun.report.theme import CHARTS, COLOURS
 
-__all__ = ["Canvas", "Scale", "linear_scale", "log_scale", "short"]
+__all__ = ["Canvas", "Scale", "linear_scale", "log_scale", "short", "tick_labels"]
 
 # Ticks nearer than this would write over each other.
 _GAP = 24.0
@@ -18,21 +18,21 @@ _GAP = 24.0
 class Scale:
     """A map from values to positions in the picture, with the values that get a tick, and the range of the axis."""
 
-    place: Callable[[float], float]
+    position: Callable[[float], float]
     ticks: tuple[float, ...]
     low: float
     high: float
 
     def clamped(self, value: float) -> float:
         """The position of a value; a value outside the range is placed at its nearest end."""
-        return self.place(min(max(value, self.low), self.high))
+        return self.position(min(max(value, self.low), self.high))
 
 
 def linear_scale(low: float, high: float, start: float, end: float, ticks: int = 5) -> Scale:
     """A scale of equal steps, with ticks at round numbers.
 
     >>> scale = linear_scale(0.0, 10.0, 0.0, 100.0)
-    >>> scale.place(5.0), scale.ticks
+    >>> scale.position(5.0), scale.ticks
     (50.0, (0.0, 2.0, 4.0, 6.0, 8.0, 10.0))
     """
     if not high > low:
@@ -47,7 +47,7 @@ def log_scale(low: float, high: float, start: float, end: float, ticks: int = 6)
     """A scale of equal ratios; ticks at as many round values as have room, or at every second or third decade.
 
     >>> scale = log_scale(1.0, 100.0, 0.0, 200.0)
-    >>> scale.place(10.0), scale.ticks
+    >>> scale.position(10.0), scale.ticks
     (100.0, (1.0, 3.0, 10.0, 30.0, 100.0))
     """
     if not high > low:
@@ -76,16 +76,29 @@ def log_scale(low: float, high: float, start: float, end: float, ticks: int = 6)
     return Scale(lambda value: start + (math.log10(value) - a) / (b - a) * (end - start), tuple(marks), low, high)
 
 
-def short(value: float) -> str:
-    """A tick's label, at most five characters.
+def short(value: float, digits: int = 3) -> str:
+    """A number in few characters.
 
     >>> [short(v) for v in (0.0, 0.25, 1500.0, 2e6, 3e-7)]
     ['0', '0.25', '1.5k', '2M', '3e-07']
     """
     for size, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if size <= abs(value) < 1000.0 * size:
-            return f"{value / size:.3g}{unit}".replace("-", "−")
-    return f"{value:.3g}".replace("-", "−", value < 0)
+            return f"{value / size:.{digits}g}{unit}".replace("-", "−")
+    return f"{value:.{digits}g}".replace("-", "−", value < 0)
+
+
+def tick_labels(ticks: Sequence[float]) -> list[str]:
+    """Labels with as few digits as tell the ticks apart, three at least.
+
+    >>> tick_labels([1.06, 1.065, 1.07])
+    ['1.06', '1.065', '1.07']
+    """
+    for digits in range(3, 8):
+        labels = [short(value, digits) for value in ticks]
+        if len(set(labels)) == len(labels):
+            break
+    return labels
 
 
 @dataclass
@@ -122,22 +135,20 @@ class Canvas:
             f'<text class="{style}" x="{_n(x)}" y="{_n(y)}" text-anchor="{anchor}">{escape(text)}{_title(title)}</text>'
         )
 
-    def x_axis(
-        self, scale: Scale, top: float, bottom: float, middle: float, title: str, show: Callable[[float], str] = short
-    ) -> None:
+    def x_axis(self, scale: Scale, top: float, bottom: float, middle: float, title: str) -> None:
         """Ticks below, faint lines up to `top`, and a title around `middle` that names the unit."""
-        for value in scale.ticks:
-            x = scale.place(value)
+        for value, label in zip(scale.ticks, tick_labels(scale.ticks), strict=True):
+            x = scale.position(value)
             self.line([(x, top), (x, bottom)], "grid")
-            self.text(x, bottom + 14, show(value))
+            self.text(x, bottom + 14, label)
         self.text(middle, bottom + 30, title, style="axis")
 
-    def y_axis(self, scale: Scale, left: float, right: float, title: str, show: Callable[[float], str] = short) -> None:
+    def y_axis(self, scale: Scale, left: float, right: float, title: str) -> None:
         """Ticks to the left, faint lines up to `right`, and a title above."""
-        for value in scale.ticks:
-            y = scale.place(value)
+        for value, label in zip(scale.ticks, tick_labels(scale.ticks), strict=True):
+            y = scale.position(value)
             self.line([(left, y), (right, y)], "grid")
-            self.text(left - 5, y + 4, show(value), "end")
+            self.text(left - 5, y + 4, label, "end")
         self.text(4, 12, title, "start", "axis")
 
     def svg(self) -> str:
