@@ -132,7 +132,7 @@ def test_a_total_that_is_not_positive_has_no_ratio():
     assert "not above 0" in assessment.verdict.text
 
 
-def test_the_total_is_judged_at_99_per_cent(rows):
+def test_the_verdict_uses_the_99_per_cent_interval(rows):
     """Of 400 fair sets about 1 % are called biased, and 5 % have 95 % intervals that leave 1 out."""
     pred, y, _, _ = rows
     assert assess(0.8 * pred, y).verdict.biased

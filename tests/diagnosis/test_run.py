@@ -106,7 +106,7 @@ def test_files_frames_and_arrays_agree(tmp_path):
         assert other.advice == found[0].advice
 
 
-def test_missing_and_infinite_rows_are_left_out_and_told():
+def test_missing_and_infinite_rows_are_left_out_and_counted():
     rows = table(1000)
     y, pred = rows["y"].copy(), rows["p"].copy()
     y[[3, 5]], pred[7] = np.nan, np.inf

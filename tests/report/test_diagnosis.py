@@ -45,9 +45,7 @@ def found():
 
 @pytest.fixture(scope="module")
 def parsed(found):
-    collector = Collector()
-    collector.feed(diagnosis_page(found))
-    return collector
+    return Collector.read(diagnosis_page(found))
 
 
 def test_the_page_loads_nothing(found, parsed):
@@ -63,7 +61,7 @@ def test_hostile_names_are_text(parsed):
     scripts = [attrs for tag, attrs in parsed.tags if tag == "script"]
     assert len(scripts) == 1  # our own
     assert not [name for _, attrs in parsed.tags for name in attrs if name.startswith("on")]
-    text = "".join(parsed.words)
+    text = parsed.text
     assert "<script>alert(1)</script>" in text
     assert COLUMN in text
     assert "orders<b>.csv" in text
@@ -83,7 +81,7 @@ def test_hostile_names_do_nothing_in_markdown(found):
 
 def test_the_three_forms_say_the_same(found, parsed):
     data = json.loads(diagnosis_json(found))
-    text, page = "".join(parsed.words), diagnosis_markdown(found)
+    text, page = parsed.text, diagnosis_markdown(found)
     assert {each["name"]: each["value"] for each in data["metrics"]}["PGR"] == found.metric("PGR").value
     assert data["source"]["rows"] == 6000
     pgr = f"{found.metric('PGR').value:.3f}"

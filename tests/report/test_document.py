@@ -1,11 +1,11 @@
 """A block says the same in HTML, in Markdown and on a terminal, and text from the data does nothing in any of them."""
 
 import io
-from html.parser import HTMLParser
 
 import pytest
 from rich.console import Console
 
+from pages import Collector
 from transun.report.document import (
     Cell,
     Chart,
@@ -38,25 +38,6 @@ BLOCKS = {
 }
 
 
-class Tags(HTMLParser):
-    """The tags of a page in order, and its text."""
-
-    def __init__(self):
-        super().__init__()
-        self.opened, self.open, self.text = [], [], ""
-
-    def handle_starttag(self, tag, attrs):
-        self.opened.append(tag)
-        if tag not in ("meta", "link"):
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.text += data
-
-
 def printed(block, width=80):
     console = Console(file=io.StringIO(), width=width)
     block.terminal(console)
@@ -66,11 +47,9 @@ def printed(block, width=80):
 @pytest.mark.parametrize("name", BLOCKS)
 def test_text_from_the_data_does_nothing(name):
     block = BLOCKS[name]
-    page = Tags()
-    page.feed(block.html())
-    assert page.open == []
+    page = Collector.read(block.html())
     # The label of a verdict is the only <b> that we write.
-    assert page.opened.count("b") == (name == "verdict")
+    assert page.count("b") == (name == "verdict")
     assert "\x1b" not in block.html() + block.markdown() + printed(block)
     for special in ("<b>", "*x*", "`y`"):
         assert special not in block.markdown()
@@ -88,12 +67,11 @@ def test_a_document_has_its_parts_in_order():
     document = Document(
         "title", "subtitle", [Paragraph(["opening"])], [Section("first", [TABLE]), Section("second", [])], command="cmd"
     )
-    page = Tags()
-    page.feed(document.html().split("<body>")[1].split("<script>")[0])
+    page = Collector.read(document.html().split("<body>")[1].split("<script>")[0])
     for text in (page.text, document.markdown()):
         places = [text.index(part) for part in ("title", "subtitle", "opening", "first", "0.5", "second", "Made by")]
         assert places == sorted(places)
-    assert page.opened.count("h2") == 2
+    assert page.count("h2") == 2
     assert document.markdown().count("\n## ") == 2
 
 

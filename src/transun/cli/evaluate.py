@@ -37,8 +37,8 @@ def evaluate(
 ) -> None:
     """Measure how right a model's predictions are on some rows, with intervals, and stop a pipeline if they are not.
 
-    A requirement compares metrics in lower case with numbers: tre, stre (signed), pgr, mre, nrmse, nmae, xauc, and the
-    ends of their 95 % intervals, as in tre_high; abs, and, or. Exit codes: 0 done, 1 a requirement is broken, 2 a
+    A requirement compares metrics in lower case, such as tre, stre (signed), pgr or nrmse, and the ends of their 95 %
+    intervals, as in tre_high, with numbers; it may use abs, and, or. Exit codes: 0 done, 1 a requirement is broken, 2 a
     mistake in the call or the data, 130 interrupted.
 
     Example: transun evaluate model orders.csv --by country --require "pgr_high >= 0.2 and nrmse < 100"

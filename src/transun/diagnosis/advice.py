@@ -11,7 +11,7 @@ from transun.diagnosis.moments import Floats
 from transun.diagnosis.result import Advice, CorrectionResult, Estimate
 from transun.diagnosis.segmentation import quantile_edges
 from transun.heads import GTS, PointHead
-from transun.metrics import skewness
+from transun.metrics.spread import skewness
 from transun.schemes import PowerVariance
 from transun.support.extras import need
 from transun.support.text_form import dumps

@@ -28,7 +28,7 @@ from transun.diagnosis.reading import ArrayRows
 from transun.diagnosis.result import Assessment, Estimate, Level, Segment, SegmentTable
 from transun.diagnosis.segmentation import holm
 from transun.diagnosis.verdict import write_verdict
-from transun.metrics import Interval, SampleMetric
+from transun.metrics.metric import Interval
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -114,10 +114,10 @@ def _metrics(first: FirstPass, totals: dict[str, Estimate]) -> tuple[Estimate, .
     for metric in metrics.STANDARD:
         if metric.name in totals:
             estimates.append(totals[metric.name])
-        elif isinstance(metric, SampleMetric):
-            estimates.append(metric_estimate(metric, metric(*sample), metric.standard_error(*sample)))
-        else:
+        elif metric.name in values:
             estimates.append(metric_estimate(metric, values[metric.name], errors[metric.name]))
+        else:
+            estimates.append(metric_estimate(metric, metric(*sample), metric.standard_error(*sample)))
     return tuple(estimates)
 
 

@@ -146,7 +146,7 @@ def right_total_least_error(results: Sequence[CorrectionResult]) -> CorrectionRe
 
     The first result is that of no correction, and is not considered.
     """
-    right = [result for result in results[1:] if result.pgr.low <= 1.0 <= result.pgr.high]
+    right = [result for result in results[1:] if 1.0 in result.pgr]
     return min(right, key=lambda result: result.nrmse.value, default=None)
 
 

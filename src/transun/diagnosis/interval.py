@@ -4,7 +4,8 @@ import math
 
 from transun.diagnosis.moments import RatioMoments, Studentised
 from transun.diagnosis.result import Estimate
-from transun.metrics import PGR, STRE, TRE, Interval, Metric
+from transun.metrics import PGR, STRE, TRE, Metric
+from transun.metrics.metric import Interval
 from transun.support.extras import need
 
 __all__ = [

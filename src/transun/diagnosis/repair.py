@@ -112,7 +112,7 @@ def _trials(y: Floats, p: Floats, mass: Floats, pred: str) -> list[CorrectionTri
         )
     ends = ratio_interval(moments)
     named, _ = candidates(y, p)
-    test = retransformation_test(named, y, p, mass, not ends.low <= 1.0 <= ends.high)
+    test = retransformation_test(named, y, p, mass, 1.0 not in ends)
     cause = next((each for each in named if each.formula == test.best), log_like(y))
     _, scheme, _ = choose_head(y, p, variance_power_by_bins(y, p, mass), effective_rows(moments))
     return correction_trials(cause, scheme, len(y))

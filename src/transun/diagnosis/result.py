@@ -22,12 +22,19 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number with its 95 % interval; NaN where it is undefined."""
+    """A number with its 95 % interval [low, high]; NaN where it is undefined.
+
+    >>> 1.0 in Estimate("PGR", 0.9, 0.7, 1.1)
+    True
+    """
 
     name: str
     value: float
     low: float
     high: float
+
+    def __contains__(self, value: float) -> bool:
+        return self.low <= value <= self.high
 
 
 @dataclass(frozen=True)

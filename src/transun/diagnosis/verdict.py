@@ -40,7 +40,7 @@ def write_verdict(
         if cause:
             text += f" {cause[0].upper()}{cause[1:]}."
         return Verdict("biased", text + unranked, True)
-    close = "" if pgr.low <= 1.0 <= pgr.high else ", too close to chance to be called bias"
+    close = "" if 1.0 in pgr else ", too close to chance to be called bias"
     ends = f"{pgr.low:.3f} to {pgr.high:.3f}" if pgr.high < math.inf else f"above {pgr.low:.3f}"
     total = f"predicted / actual is {pgr.value:.3f} (95 % interval {ends}{close})"
     anywhere = worst(tables, beyond=0.0)

@@ -204,7 +204,7 @@ def _metric_cells(segment: Segment, names: Sequence[str]) -> list[Cell]:
 
 
 def _fairness(pgr: Estimate) -> str:
-    return "ok" if pgr.low <= 1.0 <= pgr.high else "flag"
+    return "ok" if 1.0 in pgr else "flag"
 
 
 def forest(rows: Sequence[tuple[str, Estimate]], label: str) -> str:
@@ -221,7 +221,7 @@ def forest(rows: Sequence[tuple[str, Estimate]], label: str) -> str:
     canvas.line([(x.position(1.0), top), (x.position(1.0), bottom)], "even")
     for index, (name, pgr) in enumerate(shown):
         middle = top + step * (index + 0.5)
-        style = "" if pgr.low <= 1.0 <= pgr.high else " bad"
+        style = "" if 1.0 in pgr else " bad"
         ends = [min(max(end, low), high) if not math.isnan(end) else low for end in (pgr.low, pgr.high)]
         canvas.text(left - 8, middle + 4, cut(name, _LABEL_LENGTH), "end", "name", name)
         canvas.line([(x.position(end), middle) for end in ends], f"range{style}")

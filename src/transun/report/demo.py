@@ -11,7 +11,8 @@ from transun import metrics
 from transun.backbones import EmbeddingMLP
 from transun.data import Dataset, OrderLog
 from transun.heads import Head, LogMSE, LogSUN
-from transun.metrics import NRMSE, BinTable, Meter, bin_by_prediction
+from transun.metrics import NRMSE, Meter, bin_by_prediction
+from transun.metrics.binned import BinTable
 from transun.models.network import Model
 from transun.report.assessment import CalibrationPoint, calibration_axes, draw_point
 from transun.report.document import Cell, Document, Figure, Paragraph, Table

@@ -282,7 +282,7 @@ def signed_error_chart(levels: Sequence[Level]) -> str:
     canvas.line([(_LEFT, y.position(0.0)), (_RIGHT, y.position(0.0))], "even")
     for index, level in enumerate(shown):
         at, stre = _LEFT + (index + 0.5) * step, level.stre
-        style = "" if stre.low <= 0.0 <= stre.high else " bad"
+        style = "" if 0.0 in stre else " bad"
         canvas.line([(at, y.clamped(_finite(end, stre.value))) for end in (stre.low, stre.high)], f"range{style}")
         title = f"{level.rows:,} rows: {stre.value:+.3f} ({stre.low:+.3f} to {stre.high:+.3f})"
         canvas.dot(at, y.clamped(stre.value), f"dot{style}", title)
