@@ -142,7 +142,7 @@ def segment_section(table: SegmentTable) -> Section:
         forest(points, f"predicted / actual {title[0].lower()}{title[1:]}"),
         "Bars are 95 % intervals of one segment; “biased” is tested over all segments together.",
     )
-    return Section(title, [Paragraph([sentence(table.how)]), Chart([figure], {title: segment_table([table])})])
+    return Section(title, [Paragraph([sentence(table.how)]), Chart([figure], segment_table([table]))])
 
 
 def correction_table(results: Sequence[CorrectionResult]) -> Table:

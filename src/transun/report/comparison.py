@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from transun.diagnosis.result import Assessment
 from transun.metrics.paired import PairedDifference
 from transun.report.assessment import HOW_INTERVALS, forest, level_table, side_by_side_table
-from transun.report.document import Cell, Chart, Document, Figure, Items, Section, Table
+from transun.report.document import Cell, Chart, Document, Figure, Gallery, Items, Section, Table
 from transun.report.formatting import p_value_text, signed, visible
 from transun.report.model import signed_error_chart
 
@@ -50,9 +50,9 @@ def comparison_document(comparison: Comparison) -> Document:
         f"{visible(comparison.name)} · {comparison.rows:,} rows · target {visible(comparison.target)}",
         [],
         [
-            Section("Side by side", [Chart([totals], {"Side by side": side_by_side})]),
+            Section("Side by side", [Chart([totals], side_by_side)]),
             Section("Paired differences", [differences]),
-            Section("By level of the prediction", [Chart(figures, tables, folded=True)]),
+            Section("By level of the prediction", [Gallery(figures, tables)]),
             Section("Models and their cost", [_cost_table(comparison)]),
             Section("How this was computed", [Items([*_HOW, *HOW_INTERVALS])]),
         ],

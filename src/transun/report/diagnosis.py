@@ -27,6 +27,7 @@ from transun.report.document import (
     Document,
     Facts,
     Figure,
+    Gallery,
     Glossary,
     Items,
     Paragraph,
@@ -155,7 +156,7 @@ def _levels(diagnosis: Diagnosis) -> Chart:
         "Rows in ten groups by their prediction. On the dashed line the mean is right; above it, too little was "
         "predicted. Bars are 95 % intervals; axes are logarithmic where all values are positive."
     )
-    return Chart([Figure(canvas.svg(), caption)], {"By level of the prediction": level_table(diagnosis.levels)})
+    return Chart([Figure(canvas.svg(), caption)], level_table(diagnosis.levels))
 
 
 def _test(diagnosis: Diagnosis) -> Section:
@@ -199,7 +200,7 @@ def _corrections(diagnosis: Diagnosis) -> Block:
         "through its prediction; a model trained with GTS sees everything."
     )
     figure = Figure(forest(points, "predicted / actual by correction"), caption)
-    return Chart([figure], {"What a correction would give": correction_table(diagnosis.corrections)})
+    return Chart([figure], correction_table(diagnosis.corrections))
 
 
 def _shape(diagnosis: Diagnosis) -> Section:
@@ -229,7 +230,7 @@ def _shape(diagnosis: Diagnosis) -> Section:
         ],
     ]
     table = Table(["shape", "value"], [[Cell(name), Cell(text, value)] for name, value, text in rows])
-    return Section("Shape of the target and the errors", [Chart(figures, {}, folded=True), table])
+    return Section("Shape of the target and the errors", [Gallery(figures, {}), table])
 
 
 def _histogram(bars: Histogram, unit: str, *, logarithmic: bool) -> str:

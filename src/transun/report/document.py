@@ -31,6 +31,7 @@ __all__ = [
     "Document",
     "Facts",
     "Figure",
+    "Gallery",
     "Glossary",
     "Items",
     "Paragraph",
@@ -299,32 +300,41 @@ class Figure:
 
 @dataclass(frozen=True)
 class Chart:
-    """Figures and the tables of their numbers.
+    """Figures beside the table of their numbers; on a narrow page above it."""
 
-    On a page the figures are at the left and a single table at their right. With `folded` the figures fill the width
-    and the tables are folded below them, each under its title; Markdown always shows the tables.
-    """
+    figures: Sequence[Figure]
+    table: Table
+
+    def html(self) -> str:
+        """The figures at the left and the table at the right."""
+        return f'<div class="both"><div>{_figures(self.figures)}</div><div>{self.table.html()}</div></div>'
+
+    def markdown(self) -> str:
+        """The table."""
+        return self.table.markdown()
+
+    def terminal(self, console: "Console") -> None:
+        """The table."""
+        self.table.terminal(console)
+
+
+@dataclass(frozen=True)
+class Gallery:
+    """Several figures that fill the width of the page, and the tables of their numbers by title, folded below them."""
 
     figures: Sequence[Figure]
     tables: Mapping[str, Table]
-    folded: bool = False
 
     def html(self) -> str:
-        """The figures with the tables beside or below them."""
-        figures = "".join(figure.html() for figure in self.figures if figure.svg)
-        if not self.folded:
-            tables = "".join(table.html() for table in self.tables.values())
-            return f'<div class="both"><div>{figures}</div><div>{tables}</div></div>'
-        folded = "".join(
+        """A grid of figures; a click on a title unfolds its table."""
+        tables = "".join(
             f"<details><summary>{_text(title)}</summary>{table.html()}</details>"
             for title, table in self.tables.items()
         )
-        return f'<div class="pair">{figures}</div>{folded}'
+        return f'<div class="pair">{_figures(self.figures)}</div>{tables}'
 
     def markdown(self) -> str:
-        """The tables, under their titles if there are several."""
-        if len(self.tables) == 1:
-            return "".join(table.markdown() for table in self.tables.values())
+        """The tables, each under its title."""
         return "\n\n".join(
             f"### {markdown.escape(title)}\n\n{table.markdown()}" for title, table in self.tables.items()
         )
@@ -430,6 +440,11 @@ def _print_lines(console: "Console", text: str) -> None:
     """Print text, whose lines are not wrapped and whose brackets are not markup."""
     clean = "\n".join(map(visible_line, text.split("\n")))
     console.print(clean, soft_wrap=True, markup=False, highlight=False, emoji=False)
+
+
+def _figures(figures: Sequence[Figure]) -> str:
+    """The figures that have a picture: a chart of nothing has none."""
+    return "".join(figure.html() for figure in figures if figure.svg)
 
 
 def _sortable(value: float) -> float:

@@ -22,6 +22,7 @@ from transun.report.document import (
     Code,
     Document,
     Figure,
+    Gallery,
     Items,
     Paragraph,
     Section,
@@ -175,7 +176,7 @@ def _levels(levels: Sequence[Level]) -> Chart:
     if kappas:
         picture = _curve(kappas, "level of the prediction", "mean slope κ")
         figures.append(Figure(picture, "κ scales the target of the bias branch: z learns y·κ."))
-    return Chart(figures, {"By level of the prediction": level_table(levels)})
+    return Chart(figures, level_table(levels))
 
 
 def _training(report: ModelReport) -> list[Block]:
@@ -191,9 +192,9 @@ def _training(report: ModelReport) -> list[Block]:
     rows = [
         [Cell(title), *[Cell(number(value), value) for _, value in (points[0], points[-1])]] for title, points in ends
     ]
-    chart = Chart(figures, {"Ends of the curves": Table(["curve", "at first", "at last"], rows)}, folded=True)
+    gallery = Gallery(figures, {"Ends of the curves": Table(["curve", "at first", "at last"], rows)})
     stopped = [Paragraph(["Stopped early: the validation error no longer fell."])] if report.cost.stopped_early else []
-    return [chart, *stopped]
+    return [gallery, *stopped]
 
 
 def _plan_table(plan: Sequence[Sequence[str]]) -> Table:
