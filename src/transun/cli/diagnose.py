@@ -29,7 +29,7 @@ def diagnose(
     as_json: Json = False,
     progress: Progress = None,
 ) -> None:
-    """Tell whether predictions from any tool add up: is the total biased, where, why, and what would help.
+    """Find out whether predictions from any tool add up: is the total biased, where, why, and what would help.
 
     Give it predictions of rows that the model was not trained on. Exit codes: 0 done, 1 biased (with
     --fail-if-biased), 2 a mistake in the call or the data.

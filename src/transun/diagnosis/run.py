@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from transun import metrics
 from transun.data.columns import Columns, open_columns
 from transun.data.table import read_table
 from transun.diagnosis.advice import advise, choose_head, variance_power_by_bins
 from transun.diagnosis.assessment import assess_sums, is_biased
 from transun.diagnosis.candidates import candidates, log_like
 from transun.diagnosis.correction_trials import FEWEST, FOLDS, correction_trials, run_trials
+from transun.diagnosis.interval import TOTALS
 from transun.diagnosis.passes import FirstPass, first_pass, second_pass
 from transun.diagnosis.reading import ColumnNames, ColumnRows
 from transun.diagnosis.result import CorrectionResult, Diagnosis, Source
@@ -138,9 +140,12 @@ def _sampled(first: FirstPass, corrected: int) -> tuple[str, ...]:
     used = int(first.moments.count[0])
     sentences = []
     if not first.sample.whole:
+        summed = {*TOTALS, *(metric.name for metric in first.meter.metrics)}
+        ranking = ", ".join(metric.name for metric in metrics.STANDARD if metric.name not in summed)
         sentences.append(
-            f"XAUC, quantiles, histograms, the test and the edges of the levels are of {len(first.sample):,} of the "
-            f"{used:,} rows, drawn by a hash of the row number; totals, intervals, levels and segments are of all rows"
+            f"{ranking}, quantiles, histograms, the test and the edges of the levels are of {len(first.sample):,} of "
+            f"the {used:,} rows, drawn by a hash of the row number; totals, intervals, levels and segments are of all "
+            "rows"
         )
     if corrected < used:
         sentences.append(f"corrections were tried on {corrected:,} rows, drawn by a hash of the row number")

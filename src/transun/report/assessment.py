@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from transun import metrics
+from transun.diagnosis.interval import TOTALS
 from transun.diagnosis.result import Assessment, CorrectionResult, Estimate, Level, Segment, SegmentTable
 from transun.metrics import Metric
 from transun.report.document import Cell, Chart, Figure, Paragraph, Section, Table, VerdictBox
@@ -178,7 +179,7 @@ def side_by_side_table(assessments: Mapping[str, Assessment]) -> Table:
 def estimate_cell(estimate: Estimate, show: Callable[[float], str], style: str = "") -> Cell:
     """A value, with its interval in the second line."""
     if math.isnan(estimate.value):
-        return Cell("–", None)
+        return Cell("–", math.nan)
     ends = "" if math.isnan(estimate.low) else f"{show(estimate.low)} to {show(estimate.high)}"
     return Cell(show(estimate.value), estimate.value, style, ends)
 
@@ -196,7 +197,7 @@ def _segment_cells(segment: Segment) -> list[Cell]:
 def _other_metrics(tables: Sequence[SegmentTable]) -> list[str]:
     """The metrics that every segment has, besides those that follow from PGR."""
     segments = [segment for table in tables for segment in table.segments]
-    return [estimate.name for estimate in segments[0].metrics if estimate.name not in ("PGR", "TRE", "STRE")]
+    return [estimate.name for estimate in segments[0].metrics if estimate.name not in TOTALS]
 
 
 def _metric_cells(segment: Segment, names: Sequence[str]) -> list[Cell]:

@@ -14,7 +14,7 @@ from transun.heads import Head, LogMSE, LogSUN
 from transun.metrics import NRMSE, Meter, bin_by_prediction
 from transun.metrics.binned import BinTable
 from transun.models.network import Model
-from transun.report.assessment import CalibrationPoint, calibration_axes, draw_point
+from transun.report.assessment import CalibrationPoint, calibration_axes, draw_point, metric_text
 from transun.report.document import Cell, Document, Figure, Paragraph, Table
 from transun.report.formatting import number
 from transun.report.svg import Canvas
@@ -123,7 +123,8 @@ def _table(outcomes: Mapping[str, Outcome]) -> Table:
             Cell(metric.title),
             *[
                 Cell(
-                    f"{metric.format(outcome.metrics[metric.name])} ± {metric.format(outcome.errors[metric.name])}",
+                    f"{metric_text(metric.name, outcome.metrics[metric.name])} ± "
+                    f"{metric_text(metric.name, outcome.errors[metric.name])}",
                     outcome.metrics[metric.name],
                 )
                 for outcome in outcomes.values()
