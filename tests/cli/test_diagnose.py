@@ -166,7 +166,7 @@ def test_mistakes_get_their_remedy(here, monkeypatch, capsys, mistake):
 @pytest.mark.parametrize(
     "arguments", [[], ["orders.csv"], ["orders.csv", "--target", "gmv"], ["orders.csv", "--target", "gmv", "--nope"]]
 )
-def test_an_incomplete_call_is_told(here, arguments):
+def test_an_incomplete_call_shows_the_usage(here, arguments):
     result = RUN.invoke(app, ["diagnose", *arguments])
     assert result.exit_code == 2
     assert "Usage" in result.output

@@ -31,6 +31,8 @@ def test_demo_shows_the_bias_and_its_removal(tmp_path):
     biased, debiased = ((tmp_path / file).read_text() for file in ("biased.html", "debiased.html"))
     assert "Totals are" in biased
     assert biased != debiased
+    assert "<svg" in (tmp_path / "calibration.svg").read_text()
+    assert "calibration.svg" in (tmp_path / "demo.md").read_text()
 
 
 def test_demo_speaks_json(tmp_path):

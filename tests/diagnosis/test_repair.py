@@ -29,7 +29,7 @@ def test_the_corrected_column_follows_the_true_mean():
     chosen = next(one for one in found.outcomes if one.name == found.chosen)
     assert chosen.pgr.low < 1.0 < chosen.pgr.high
     pgr = found.corrected.sum() / data["y"].sum()
-    assert chosen.pgr.value == pytest.approx(pgr)  # what is written is what was judged
+    assert chosen.pgr.value == pytest.approx(pgr)  # the results are those of the column that is written
 
 
 @pytest.mark.parametrize("method", ["smearing", "isotonic"])

@@ -9,21 +9,20 @@ import torch
 from population import COLUMNS, draw, population
 from transun.data.columns import open_columns
 from transun.diagnosis import diagnose
+from transun.diagnosis.assessment import assess, total_intervals
 from transun.diagnosis.passes import first_pass, second_pass
-from transun.diagnosis.reading import Names
+from transun.diagnosis.reading import ColumnNames, ColumnRows
 from transun.diagnosis.result import Estimate, Segment, SegmentTable
-from transun.diagnosis.result import Test as Outcome
-from transun.diagnosis.run import total_intervals
-from transun.diagnosis.verdict import pronounce, worst
+from transun.diagnosis.verdict import worst, write_verdict
 
 SETS, ROWS = 100, 3000
 
 
 def looked_at(y, pred):
-    names = Names("y", "pred")
-    columns = open_columns({"y": y, "pred": pred}, names.numbers)
-    first = first_pass(columns, names, False)
-    return first.moments.ratio(), *total_intervals(first, second_pass(columns, names, first, False))
+    names = ColumnNames("y", "pred")
+    rows = ColumnRows(open_columns({"y": y, "pred": pred}, names.numbers), names, show=False)
+    first = first_pass(rows)
+    return first.moments.ratio(), *total_intervals(first, second_pass(rows, first))
 
 
 def lognormal(sigma):
@@ -121,11 +120,11 @@ def test_the_eight_distributions(law, name):
     else:
         assert found.test.conclusion == "biased, but not by retransformation"
     # The samples have the exact share of each component, so the totals are right to a few standard errors.
-    assert all(cure.tre.value < 5 * noise for cure in found.cures[1:])
+    assert all(result.tre.value < 5 * noise for result in found.corrections[1:])
 
 
 def segment(value, pgr, low, high, biased):
-    return Segment(value, 100, 0.1, Estimate("PGR", pgr, low, high), 0.5, biased)
+    return Segment(value, 100, 0.1, (Estimate("PGR", pgr, low, high),), 0.5, biased)
 
 
 def test_worst_is_what_is_surely_off_by_most():
@@ -142,8 +141,25 @@ def test_worst_is_what_is_surely_off_by_most():
 def test_a_right_total_with_wrong_segments_is_uneven():
     fine = Estimate("PGR", 1.0, 0.99, 1.01)
     table = SegmentTable("shop", "", (segment("a", 0.5, 0.45, 0.55, True),))
-    outcome = Outcome("not biased", "", None, ())
-    verdict = pronounce(fine, fine, (table,), outcome)
+    verdict = write_verdict(fine, fine, False, (table,))
     assert verdict.kind == "uneven"
     assert "shop = a (50 % low)" in verdict.text
     assert not verdict.biased
+
+
+class TestOrder:
+    """By simulation: shuffled and constant predictions rank by chance; those that know some of the target do not."""
+
+    rng = np.random.default_rng(5)
+    y = rng.lognormal(0.0, 1.0, 2000)
+
+    @pytest.mark.parametrize("pred", [rng.permutation(y), np.full(2000, y.mean())], ids=["shuffled", "constant"])
+    def test_a_right_total_without_order_is_reported_as_such(self, pred):
+        verdict = assess(pred, self.y).verdict
+        assert verdict.kind == "fine"
+        assert verdict.text.startswith("No bias of the total found")
+        assert "Nothing shows that predictions order the rows: XAUC is 0.5" in verdict.text.replace("0.49", "0.50")
+
+    def test_an_order_that_the_rows_show_is_not_mentioned(self):
+        verdict = assess(self.y * self.rng.lognormal(0.0, 2.0, 2000), self.y).verdict
+        assert "order the rows" not in verdict.text

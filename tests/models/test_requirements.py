@@ -26,9 +26,9 @@ CONDITIONS = st.recursive(
 @given(CONDITIONS, NUMBERS, NUMBERS, NUMBERS)
 def test_the_meaning_is_python_s(text, tre, stre, pgr):
     values = {"tre": tre, "stre": stre, "pgr": pgr}
-    verdict = Requirement(text).judge(values)
-    assert verdict.holds == eval(text, {"__builtins__": {"abs": abs}}, values)  # on text made here
-    assert bool(verdict.reasons) != verdict.holds
+    result = Requirement(text).check(values)
+    assert result.holds == eval(text, {"__builtins__": {"abs": abs}}, values)  # on text made here
+    assert bool(result.reasons) != result.holds
 
 
 @pytest.mark.parametrize(
@@ -42,14 +42,14 @@ def test_the_meaning_is_python_s(text, tre, stre, pgr):
         ("tre < 0.5", {"tre": math.nan}, "tre is not a number for these rows"),
     ],
 )
-def test_what_is_broken_is_told_with_its_distance(text, values, reason):
-    verdict = Requirement(text).judge(values)
-    assert not verdict.holds
-    assert verdict.reasons == (reason,)
+def test_a_failure_is_reported_with_its_distance(text, values, reason):
+    result = Requirement(text).check(values)
+    assert not result.holds
+    assert result.reasons == (reason,)
 
 
-def test_every_broken_part_is_told():
-    assert len(Requirement("tre < 1 and pgr > 1 and xauc > 1").judge({"tre": 2, "pgr": 0, "xauc": 2}).reasons) == 2
+def test_every_failure_is_reported():
+    assert len(Requirement("tre < 1 and pgr > 1 and xauc > 1").check({"tre": 2, "pgr": 0, "xauc": 2}).reasons) == 2
 
 
 @pytest.mark.parametrize(
@@ -91,5 +91,5 @@ def test_names_are_checked_before_anything_is_computed():
     with pytest.raises(ValueError, match="did you mean 'tre'"):
         one.require_names(["tre", "pgr", "tre_low"])
     with pytest.raises(ValueError, match="'trr', which is no metric here"):
-        one.judge({"pgr": 1.0})
+        one.check({"pgr": 1.0})
     Requirement("tre < 1").require_names(["tre"])

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from transun import MSE, Dataset, Features, Id, LogSUN, Model, Recipe, read_table
+from transun import MSE, Features, Id, LogSUN, Recipe, read_table
 from transun.metrics import NRMSE, PGR, RMSE
 from transun.metrics.metric import SampleMetric
 from transun.support.text_form import dumps
-from transun.tables.training import hold_out, slopes, train
+from transun.tables.training import hold_out, train
 from transun.training.early_stopping import EarlyStopping
 
 pytest.importorskip("pyarrow")
@@ -110,14 +110,3 @@ def test_interrupted_and_resumed_is_the_same(tmp_path, monkeypatch):
     for name, value in straight.model.state_dict().items():
         assert torch.equal(value, resumed.model.state_dict()[name]), name
     assert list(tmp_path.iterdir()) == []
-
-
-def test_the_slope_is_kappa():
-    """κ = 1 / (|T⁻¹(u)| + 1) for LogSUN; a plain head has none."""
-    data = Dataset({"a": torch.linspace(-1, 1, 7)}, torch.rand(7) * 9)
-    from transun import MSE, EmbeddingMLP
-
-    model = Model(EmbeddingMLP(numeric=("a",), hidden=(4,)), LogSUN()).prepare(data.targets())
-    expected = 1.0 / (model.head.undebiased(model.raw(data.x)) + 1.0)
-    torch.testing.assert_close(slopes(model, data), expected.detach())
-    assert slopes(Model(EmbeddingMLP(numeric=("a",)), MSE()).prepare(data.targets()), data) is None

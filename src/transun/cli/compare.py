@@ -8,7 +8,7 @@ import typer
 
 from transun.cli.app import app
 from transun.cli.options import By, Json, Out, Progress
-from transun.cli.output import print_cells
+from transun.cli.output import print_blocks
 from transun.cli.sources import data_name, load_trained, new_folder, readable, write_texts
 
 if TYPE_CHECKING:
@@ -34,17 +34,12 @@ def compare(
 
     Example: transun compare model other --data orders.csv --out comparison
     """
-    from transun.diagnosis.judging import judge
+    from transun.diagnosis.evaluation import evaluate_model
+    from transun.metrics import STANDARD
     from transun.metrics.paired import paired_differences
     from transun.models.spec import dumps
-    from transun.report.model import (
-        Comparison,
-        comparison_markdown,
-        comparison_page,
-        difference_table,
-        side_by_side,
-    )
-    from transun.report.model import as_json as dump
+    from transun.report.comparison import Comparison, comparison_document
+    from transun.report.formatting import as_json as to_json
 
     if len(runs) < 2:
         raise ValueError("compare needs two models or more: name their folders")
@@ -56,26 +51,34 @@ def compare(
     target = _same_target(trained)
     new_folder(out)
     with readable(data) as source:
-        judged = {name: judge(model, source, by or (), name=name, progress=progress) for name, model in trained.items()}
-    first = next(iter(judged.values()))
-    found = Comparison(
-        data_name(data),
-        target,
-        first.assessment.rows,
-        {name: one.assessment for name, one in judged.items()},
-        {name: dumps(model.model.head) for name, model in trained.items()},
-        {name: sum(p.numel() for p in model.model.parameters()) for name, model in trained.items()},
-        {name: _seconds(run) for name, run in names.items()},
-        paired_differences({name: one.pred for name, one in judged.items()}, first.y, first.weight),
+        evaluations = {
+            name: evaluate_model(model, source, by or (), name=name, progress=progress)
+            for name, model in trained.items()
+        }
+    first = next(iter(evaluations.values()))
+    preds = {name: evaluation.pred for name, evaluation in evaluations.items()}
+    comparison = Comparison(
+        name=data_name(data),
+        target=target,
+        rows=first.assessment.rows,
+        models={name: evaluation.assessment for name, evaluation in evaluations.items()},
+        heads={name: dumps(model.model.head) for name, model in trained.items()},
+        parameters={name: sum(p.numel() for p in model.model.parameters()) for name, model in trained.items()},
+        seconds={name: _seconds(run) for name, run in names.items()},
+        differences=paired_differences(preds, first.y, first.weight, STANDARD),
     )
-    texts = {"html": comparison_page(found), "md": comparison_markdown(found), "json": dump(found) + "\n"}
-    write_texts(out, {f"comparison.{ending}": text for ending, text in texts.items()})
+    document, values = comparison_document(comparison), to_json(comparison)
+    texts = {
+        "comparison.html": document.html(),
+        "comparison.md": document.markdown(),
+        "comparison.json": values + "\n",
+    }
+    write_texts(out, texts)
     if as_json:
-        typer.echo(texts["json"].strip())
+        typer.echo(values)
         return
-    print_cells(side_by_side(found.models))
-    print_cells(difference_table(found.differences))
-    typer.echo(f"Written to {out}/: comparison.html, comparison.md, comparison.json")
+    print_blocks(document.brief)
+    typer.echo(f"Written to {out}/: {', '.join(texts)}")
 
 
 def _same_target(trained: "dict[str, TableModel]") -> str:

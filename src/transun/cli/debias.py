@@ -21,7 +21,7 @@ from transun.cli.options import (
     TestShare,
     ValidShare,
 )
-from transun.cli.output import print_cells
+from transun.cli.output import print_blocks
 from transun.cli.sources import data_name, is_model, load_trained, new_folder, readable
 
 if TYPE_CHECKING:
@@ -104,8 +104,8 @@ def _column(
     from transun.data import read_table
     from transun.data.writing import STDOUT, require_ending, writing
     from transun.diagnosis.repair import repair
-    from transun.report.model import as_json as dump
-    from transun.report.model.words import cure_table
+    from transun.report.assessment import correction_table
+    from transun.report.formatting import as_json as dump
     from transun.support.extras import need
 
     require_ending(out)
@@ -122,7 +122,7 @@ def _column(
         told = {"chosen": found.chosen, "learned": found.learned, "applied": found.applied, "out": str(out)}
         typer.echo(dump(told | {"outcomes": found.outcomes}))
         return
-    print_cells(cure_table(found.outcomes))
+    print_blocks([correction_table(found.outcomes)])
     before, after = found.outcomes[0], next(one for one in found.outcomes if one.name == found.chosen)
     typer.echo(
         f"{found.chosen}: out of fold, predicted / actual goes from {before.pgr.value:.3f} to {after.pgr.value:.3f} "
@@ -145,9 +145,9 @@ def _model(
     from transun.cli.training import TrainingJob, choose_segments, resume_file, show_report
     from transun.data import drop_missing, read_table
     from transun.data.schema import require
-    from transun.diagnosis.judging import as_certified, judge_held_out
-    from transun.report.model import as_json as dump
-    from transun.report.model import side_by_side
+    from transun.diagnosis.evaluation import evaluate_held_out, matches_certificate
+    from transun.report.assessment import side_by_side_table
+    from transun.report.formatting import as_json as dump
     from transun.tables.plan import plan_debiasing
     from transun.tables.training import hold_out
 
@@ -163,8 +163,8 @@ def _model(
     segments = choose_segments(plan, by, test)
     new_folder(out)
     resume_path = resume_file(out, resume)
-    before = judge_held_out(base, test, segments)
-    seen = not as_certified(folder, base, test)
+    before = evaluate_held_out(base, test, segments)
+    seen = not matches_certificate(folder, base, test)
     if seen and not as_json:
         typer.echo(
             "The model may have been trained on some of the held-out rows: give rows that it has not seen, or the "
@@ -185,5 +185,5 @@ def _model(
             )
         )
         return
-    print_cells(side_by_side({"before": before, "after": report.assessment}))
+    print_blocks([side_by_side_table({"before": before, "after": report.assessment})])
     show_report(report, out)

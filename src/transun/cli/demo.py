@@ -8,7 +8,8 @@ import typer
 
 from transun.cli.app import app
 from transun.cli.options import Json, Out, Progress
-from transun.cli.output import print_table
+from transun.cli.output import print_blocks
+from transun.cli.sources import new_folder, write_texts
 
 
 @app.command()
@@ -27,26 +28,30 @@ def demo(
     """
     from transun.data import OrderLog
     from transun.diagnosis import diagnose
-    from transun.report.demo import demo_json, demo_page, demo_table, held_out_orders, run_demo, verdict
-    from transun.report.diagnosis import diagnosis_page
-    from transun.support.files import write_json
+    from transun.report.demo import CALIBRATION, calibration_svg, demo_document, demo_json, held_out_orders, run_demo
+    from transun.report.diagnosis import diagnosis_document
 
     if not as_json:
         typer.echo(f"A log of {orders:,} orders whose true mean is known; the last fifth is held out.")
+    new_folder(out)
     log = OrderLog(orders, seed=seed)
     outcomes = run_demo(log, seed=seed, progress=progress)
-    out.mkdir(parents=True, exist_ok=True)
-    values, prices = (column.numpy() for column in held_out_orders(log))
+    y, prices = (column.numpy() for column in held_out_orders(log))
+    pages = {}
     for file, (name, outcome) in zip(("biased.html", "debiased.html"), outcomes.items(), strict=True):
-        about = f"{name}, held-out orders"
-        found = diagnose(values, outcome.pred.numpy(), {"price": prices}, name=about, progress=False)
-        (out / file).write_text(diagnosis_page(found), encoding="utf-8")
-    write_json(out / "demo.json", demo_json(outcomes))
-    (out / "demo.md").write_text(demo_page(outcomes, "calibration.svg"), encoding="utf-8")
+        title = f"{name}, held-out orders"
+        diagnosis = diagnose(y, outcome.pred.numpy(), {"price": prices}, name=title, progress=False)
+        pages[file] = diagnosis_document(diagnosis).html()
+    document, values = demo_document(outcomes), demo_json(outcomes)
+    texts = {
+        "demo.md": document.markdown(),
+        "demo.json": json.dumps(values, indent=1) + "\n",
+        CALIBRATION: calibration_svg({name: model["deciles"] for name, model in values.items()}),
+    }
+    write_texts(out, pages | texts)
     if as_json:
-        typer.echo(json.dumps(demo_json(outcomes)))
+        typer.echo(json.dumps(values))
         return
-    print_table(*demo_table(outcomes))
-    typer.echo(verdict(outcomes))
-    typer.echo(f"Open {out}/biased.html and {out}/debiased.html for what `transun diagnose` says of each.")
-    typer.echo(f"Written to {out}/ too: demo.md, demo.json")
+    print_blocks(document.brief)
+    typer.echo(f"Open {' and '.join(f'{out}/{file}' for file in pages)} for the diagnosis of each model.")
+    typer.echo(f"Written to {out}/ too: {', '.join(texts)}")

@@ -7,14 +7,14 @@ import typer
 
 from transun.cli.app import app
 from transun.cli.options import By, Json, Model, Progress, Require
-from transun.cli.output import print_cells, print_table
+from transun.cli.output import print_blocks, print_table
 from transun.cli.sources import STDIN, data_name, load_trained, readable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from transun.models.certificate import Certificate, Measured
-    from transun.models.requirements import Requirement, Verdict
+    from transun.models.certificate import Certificate
+    from transun.models.requirements import Requirement, RequirementResult
 
 
 @app.command()
@@ -27,18 +27,18 @@ def evaluate(
     by: By = None,
     require: Require = None,
     certificate: Annotated[
-        bool, typer.Option("--certificate", help="Look at the model's own certificate, without data.")
+        bool, typer.Option("--certificate", help="Read the model's certificate instead of data.")
     ] = False,
     certify: Annotated[
-        bool, typer.Option("--certify", help="Write what was found into the model's folder as its certificate.")
+        bool, typer.Option("--certify", help="Write the result into the model's folder as its certificate.")
     ] = False,
     as_json: Json = False,
     progress: Progress = None,
 ) -> None:
-    """Say what a model's totals are worth on some rows, with intervals, and hold a pipeline to it.
+    """Measure how right a model's predictions are on some rows, with intervals, and stop a pipeline if they are not.
 
-    A requirement compares metrics in lower case with numbers: tre, stre (signed), pgr, mre, nrmse, nmae, xauc, and the
-    ends of their 95 % intervals, as in tre_high; abs, and, or. Exit codes: 0 done, 1 a requirement is broken, 2 a
+    A requirement compares metrics in lower case, such as tre, stre (signed), pgr or nrmse, and the ends of their 95 %
+    intervals, as in tre_high, with numbers; it may use abs, and, or. Exit codes: 0 done, 1 a requirement is broken, 2 a
     mistake in the call or the data, 130 interrupted.
 
     Example: transun evaluate model orders.csv --by country --require "pgr_high >= 0.2 and nrmse < 100"
@@ -67,32 +67,30 @@ def _by_data(
     as_json: bool,
     progress: bool | None,
 ) -> None:
-    from transun.diagnosis.assessment import NAMES
-    from transun.diagnosis.judging import certify_folder, judge
-    from transun.report.diagnosis import visible_line
-    from transun.report.model import as_json as dump
-    from transun.report.model import metric_table, segment_table
-    from transun.report.model.words import verdict
+    from transun.diagnosis.assessment import requirement_names
+    from transun.diagnosis.evaluation import certify_folder, evaluate_model, whole_part
+    from transun.report.formatting import as_json as to_json
+    from transun.report.model import assessment_blocks
 
-    for one in required:
-        one.require_names(NAMES)
+    for requirement in required:
+        requirement.require_names(requirement_names())
     trained = load_trained(model)
     with readable(data) as source:
-        found = judge(trained, source, by, progress=progress)
+        evaluation = evaluate_model(trained, source, by, progress=progress)
+        assessment, dropped = evaluation.assessment, evaluation.dropped
         if certify:
-            certify_folder(model, trained, source, found.assessment, f"{data_name(data)}, by transun evaluate")
-    verdicts = [one.judge(found.assessment.part().names()) for one in required]
+            certify_folder(model, trained, source, assessment, f"{data_name(data)}, by transun evaluate")
+    values = whole_part(assessment).names()
+    results = [requirement.check(values) for requirement in required]
     if as_json:
-        said = {"model": str(model), "dropped": found.dropped, "assessment": found.assessment, "requirements": verdicts}
-        typer.echo(dump(said))
+        typer.echo(
+            to_json({"model": str(model), "dropped": dropped, "assessment": assessment, "requirements": results})
+        )
     else:
-        if found.dropped:
-            typer.echo(f"{found.dropped:,} rows without a target are left out.")
-        print_cells(metric_table(found.assessment))
-        if found.assessment.segments:
-            print_cells(segment_table(found.assessment.segments))
-        typer.echo(visible_line(verdict(found.assessment, "these rows")[1]))
-    _enforce(verdicts, as_json)
+        if dropped:
+            typer.echo(f"{dropped:,} rows without a target are left out.")
+        print_blocks(assessment_blocks(assessment))
+    _enforce(results, as_json)
 
 
 def _by_certificate(model: Path, required: "list[Requirement]", as_json: bool) -> None:
@@ -100,47 +98,57 @@ def _by_certificate(model: Path, required: "list[Requirement]", as_json: bool) -
     from transun.models.certificate import certificate_json, read_certificate
 
     if not is_model(model):
-        load_trained(model)  # which says what is wrong with the folder
-    found = read_certificate(model)
-    values = found.whole.names()
-    for one in required:
-        one.require_names(list(values))
-    verdicts = [one.judge(values) for one in required]
+        load_trained(model)  # raises an error that says what is wrong with the folder
+    certificate = read_certificate(model)
+    values = certificate.whole.names()
+    for requirement in required:
+        requirement.require_names(list(values))
+    results = [requirement.check(values) for requirement in required]
     if as_json:
         import json
         from dataclasses import asdict
 
-        said = certificate_json(found) | {"requirements": [asdict(one) for one in verdicts]}
-        typer.echo(json.dumps(said))
+        requirements = [asdict(result) for result in results]
+        typer.echo(json.dumps(certificate_json(certificate) | {"requirements": requirements}))
     else:
-        show_certificate(found)
-    _enforce(verdicts, as_json)
+        show_certificate(certificate)
+    _enforce(results, as_json)
 
 
-def show_certificate(found: "Certificate") -> None:
-    """A certificate on a terminal."""
-    header = ["rows", "TRE", "signed TRE", "PGR", "MRE"]
-    rows = []
-    for part in (found.whole, *found.segments):
-        title = f"{part.column} {part.value}".strip()
-        cells = [_ends(part.metrics.get(name)) for name in ("TRE", "STRE", "PGR", "MRE")]
-        rows.append([f"{title} ({part.rows:,})", *cells])
-    print_table(header, rows)
+def show_certificate(certificate: "Certificate") -> None:
+    """Print a certificate: every metric of all rows, and predicted / actual of the segments.
+
+    Neither torch nor `transun.metrics` is imported here, so that a pipeline checks a certificate in a moment.
+    """
+    whole = certificate.whole
+    rows = [[name, *map(_number, (each.value, each.low, each.high))] for name, each in whole.metrics.items()]
+    print_table([f"{whole.value} ({whole.rows:,})", "value", "95 % from", "to"], rows)
+    segments = [
+        [f"{part.column} {part.value}", f"{part.rows:,}", *map(_number, (pgr.value, pgr.low, pgr.high))]
+        for part in certificate.segments
+        if (pgr := part.metrics.get("PGR")) is not None
+    ]
+    if segments:
+        print_table(["segment", "rows", "PGR", "95 % from", "to"], segments)
     typer.echo(
-        f"certified {found.date} on {found.held_out}; target {found.target}, head {found.head}, seed {found.seed}"
+        f"certified {certificate.date} on {certificate.held_out}; target {certificate.target}, head "
+        f"{certificate.head}, seed {certificate.seed}"
     )
-    typer.echo(f"data {found.fingerprint[:16]}…, {', '.join(f'{k} {v}' for k, v in found.versions.items())}")
+    versions = ", ".join(f"{name} {text}" for name, text in certificate.versions.items())
+    typer.echo(f"data {certificate.fingerprint[:16]}…, {versions}")
 
 
-def _ends(one: "Measured | None") -> str:
-    return "–" if one is None else f"{one.value:.3f} ({one.low:.3f} to {one.high:.3f})"
+def _number(value: float) -> str:
+    from transun.report.formatting import ratio
+
+    return ratio(value)
 
 
-def _enforce(verdicts: "Sequence[Verdict]", as_json: bool) -> None:
-    for one in verdicts:
-        if not one.holds:
-            typer.echo(f"broken: {one.text}: {'; '.join(one.reasons)}", err=True)
+def _enforce(results: "Sequence[RequirementResult]", as_json: bool) -> None:
+    for result in results:
+        if not result.holds:
+            typer.echo(f"broken: {result.text}: {'; '.join(result.reasons)}", err=True)
         elif not as_json:
-            typer.echo(f"holds: {one.text}")
-    if not all(one.holds for one in verdicts):
+            typer.echo(f"holds: {result.text}")
+    if not all(result.holds for result in results):
         raise typer.Exit(1)

@@ -72,7 +72,7 @@ def fit(
     from transun.cli.training import TrainingJob, choose_segments, make_recipe, resume_file, show_report
     from transun.data import drop_missing, read_table
     from transun.data.schema import require
-    from transun.report.model import as_json as dump
+    from transun.report.formatting import as_json as dump
     from transun.tables.model import embedding_mlp
     from transun.tables.plan import make_plan, parse_head
     from transun.tables.training import hold_out
@@ -106,8 +106,7 @@ def fit(
 
 
 def _show_plan(plan: "Plan", held_out: int, segments: tuple[str, ...]) -> None:
-    from transun.report.diagnosis import visible_line
-    from transun.report.page import number
+    from transun.report.formatting import number, visible_line
 
     print_table(
         ["column", "kind", "becomes", "missing", "why"], [[*map(visible_line, row)] for row in plan.column_summary()]

@@ -12,15 +12,15 @@ from transun.cli.options import Json
 from transun.cli.output import print_table
 from transun.cli.sources import is_model
 
+# The libraries in use, and the extra that installs those that are not always installed.
 _LIBRARIES = {
     "torch": "",
     "numpy": "",
-    "pyarrow": "data",
-    "polars": "data",
-    "safetensors": "save",
-    "scipy": "lab",
+    "pyarrow": "",
+    "safetensors": "",
+    "scipy": "",
     "scikit-learn": "sklearn",
-    "altair": "report",
+    "lightgbm": "lightgbm",
     "onnx": "onnx",
     "onnxscript": "onnx",
     "onnxruntime": "onnx",
@@ -49,22 +49,22 @@ def info(
 
 
 def _versions(as_json: bool) -> None:
-    # Asked of the installer's records: importing torch would take seconds.
+    # From the installer's records: importing torch would take seconds.
     from transun import __version__
 
-    found = {"transun": __version__, "python": platform.python_version()}
-    found |= {name: _version(name) or "" for name in _LIBRARIES}
+    versions = {"transun": __version__, "python": platform.python_version()}
+    versions |= {name: _version(name) or "" for name in _LIBRARIES}
     if as_json:
-        typer.echo(json.dumps({name: text or None for name, text in found.items()}))
+        typer.echo(json.dumps({name: text or None for name, text in versions.items()}))
         return
     missing = {name: f"not installed: pip install 'transun[{extra}]'" for name, extra in _LIBRARIES.items() if extra}
     print_table(
-        ["library", "version"], [[name, text or missing.get(name, "not installed")] for name, text in found.items()]
+        ["library", "version"], [[name, text or missing.get(name, "not installed")] for name, text in versions.items()]
     )
 
 
 def _version(name: str) -> str | None:
-    # Here and not above: it would be a tenth of what `transun --help` takes.
+    # Imported here and not above: it would add a tenth to the time of `transun --help`.
     from importlib.metadata import PackageNotFoundError, version
 
     try:
@@ -79,29 +79,30 @@ def _model(folder: Path, as_json: bool) -> None:
     from transun.models.certificate import certificate_json, read_certificate
     from transun.models.checkpoint import describe_model
 
-    said = describe_model(folder)
-    size = (folder / said.file).stat().st_size if (folder / said.file).is_file() else 0
+    description = describe_model(folder)
+    weights = folder / description.file
+    size = weights.stat().st_size if weights.is_file() else 0
     try:
         certificate, problem = read_certificate(folder), ""
     except (ValueError, OSError) as error:  # a model without a good certificate is still a model
         certificate, problem = None, str(error)
-    target = said.extra.get("target")
+    target, weight = description.extra.get("target"), description.extra.get("weight")
     if as_json:
-        told: dict[str, Any] = {
-            name: getattr(said, name) for name in ("head", "backbone", "seed", "prepared", "versions")
+        values: dict[str, Any] = {
+            name: getattr(description, name) for name in ("head", "backbone", "seed", "prepared", "versions")
         }
-        told |= {"target": target, "weight": said.extra.get("weight"), "bytes": size}
-        told |= {
+        values |= {"target": target, "weight": weight, "bytes": size}
+        values |= {
             "certificate": None if certificate is None else certificate_json(certificate),
             "problem": problem or None,
         }
-        typer.echo(json.dumps(told))
+        typer.echo(json.dumps(values))
         return
-    typer.echo(f"head {said.head}")
-    typer.echo(f"target {target}, weight {said.extra.get('weight')}, seed {said.seed}, {size / 1e6:.2f} MB of weights")
-    typer.echo(f"saved with {', '.join(f'{name} {text}' for name, text in said.versions.items())}")
-    if "features" in said.extra:
-        typer.echo(Features.from_dict(said.extra["features"]).summary())
+    typer.echo(f"head {description.head}")
+    typer.echo(f"target {target}, weight {weight}, seed {description.seed}, {size / 1e6:.2f} MB of weights")
+    typer.echo(f"saved with {', '.join(f'{name} {text}' for name, text in description.versions.items())}")
+    if "features" in description.extra:
+        typer.echo(Features.from_dict(description.extra["features"]).summary())
     if certificate is None:
         typer.echo(f"no certificate: {problem}")
     else:
@@ -111,13 +112,11 @@ def _model(folder: Path, as_json: bool) -> None:
 def _data(path: Path, as_json: bool) -> None:
     from transun.data.table import overview
 
-    found = overview(path)
+    table = overview(path)
     if as_json:
-        typer.echo(json.dumps({"rows": found.rows, "columns": found.columns}))
+        typer.echo(json.dumps({"rows": table.rows, "columns": table.columns}))
         return
     header = ["column", "type", "missing", "smallest", "largest"]
-    print_table(
-        header,
-        [[str(one[name]) for name in ("name", "type", "missing", "smallest", "largest")] for one in found.columns],
-    )
-    typer.echo(f"{found.rows:,} rows, {len(found.columns)} columns")
+    fields = ["name", *header[1:]]
+    print_table(header, [[str(column[field]) for field in fields] for column in table.columns])
+    typer.echo(f"{table.rows:,} rows, {len(table.columns)} columns")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from transun.cli.output import print_cells
+from transun.cli.output import print_blocks
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -97,8 +97,9 @@ class TrainingJob:
         Ctrl-C leaves the file `resume` and says how to continue. The model is saved before it is evaluated, so that
         nothing that fails later can lose it.
         """
-        from transun.diagnosis.judging import certify_folder, judge_held_out
-        from transun.report.model import as_json, model_markdown, model_page, model_report
+        from transun.diagnosis.evaluation import certify_folder, evaluate_held_out
+        from transun.report.formatting import as_json
+        from transun.report.model import model_document, model_report
         from transun.support.files import write_text
         from transun.tables.training import train_plan
 
@@ -109,12 +110,13 @@ class TrainingJob:
                 typer.echo(f"interrupted: the same command with --resume continues from {resume}", err=True)
             raise typer.Exit(130) from None
         model.save(self.out)
-        assessment = judge_held_out(model, self.test, self.by)
+        assessment = evaluate_held_out(model, self.test, self.by)
         held_out = f"{self.test_share:g} of {self.name}, by a hash of the row number, seed {self.recipe.seed}"
         certify_folder(self.out, model, self.test, assessment, held_out)
         report = model_report(self.name, self.plan, self.recipe, self.test_share, model, assessment)
-        write_text(self.out / "report.html", model_page(report))
-        write_text(self.out / "report.md", model_markdown(report))
+        document = model_document(report)
+        write_text(self.out / "report.html", document.html())
+        write_text(self.out / "report.md", document.markdown())
         write_text(self.out / "report.json", as_json(report) + "\n")
         return report
 
@@ -137,11 +139,7 @@ def choose_segments(plan: "Plan", by: Sequence[str], test: "pa.Table") -> tuple[
 
 def show_report(report: "ModelReport", out: Path) -> None:
     """The outcome on a terminal."""
-    from transun.report.diagnosis import visible_line
-    from transun.report.model import metric_table
-    from transun.report.model.words import verdict
+    from transun.report.model import model_document
 
-    print_cells(metric_table(report.assessment))
-    typer.echo(visible_line(verdict(report.assessment)[1]))
-    typer.echo(f"{report.cost.parameters:,} parameters, {report.cost.seconds:.1f} s of training")
+    print_blocks(model_document(report).brief)
     typer.echo(f"Written to {out}/: the model, certificate.json, report.html, report.md, report.json")

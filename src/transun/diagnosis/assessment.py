@@ -1,82 +1,39 @@
-"""Predictions of held-out rows in numbers with intervals: of all rows, by segment and by level of the prediction."""
+"""The assessment of predictions: metrics with intervals, of all rows, by level of the prediction and by segment.
+
+`transun evaluate`, `fit` and `compare` assess rows in memory, `transun diagnose` streams them from files. Both use the
+same sums, intervals and verdict, so the same rows get the same numbers.
+"""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from importlib.metadata import version
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
-from transun.data.columns import Chunk, is_numeric, open_columns
-from transun.diagnosis.cures import inverted
-from transun.diagnosis.interval import VERDICT_LEVEL, chance, ratio_interval
-from transun.diagnosis.moments import Floats, RatioMoments
-from transun.diagnosis.reading import Rows
-from transun.diagnosis.result import Estimate
-from transun.diagnosis.splits import Split, by_number, by_text, holm
-from transun.metrics import FLOORED, MRE, NMAE, NRMSE, XAUC, Metric, bin_by_prediction
-from transun.models.certificate import Certificate, Measured, Part
+from transun import metrics
+from transun.diagnosis.interval import (
+    TOTALS,
+    VERDICT_LEVEL,
+    capped_interval,
+    differs_from_one,
+    mean_interval,
+    metric_estimate,
+    p_value,
+    ratio_interval,
+    total_estimates,
+)
+from transun.diagnosis.moments import Floats
+from transun.diagnosis.passes import FirstPass, SecondPass, first_pass, second_pass
+from transun.diagnosis.reading import ArrayRows
+from transun.diagnosis.result import Assessment, Estimate, Level, Segment, SegmentTable
+from transun.diagnosis.segmentation import holm
+from transun.diagnosis.verdict import write_verdict
+from transun.metrics.metric import Interval
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["NAMES", "Assessment", "Bin", "SegmentMetrics", "assess", "certify", "require_segments"]
-
-_WHOLE: tuple[Metric, ...] = (MRE, NRMSE, NMAE, XAUC, FLOORED)
-_SEGMENT: tuple[Metric, ...] = (MRE, NRMSE)
-_HALF = 1.96
-# Predictions are float32: totals nearer than this are the same.
-_ROUNDING = 1e-5
-_METRICS = ("TRE", "STRE", "PGR", *(metric.name for metric in _WHOLE))
-# What a requirement on an assessment may name.
-NAMES = tuple(name.lower() + end for end in ("", "_low", "_high") for name in _METRICS)
-
-
-@dataclass(frozen=True)
-class Bin:
-    """Rows of similar predictions: signed TRE with its standard error, and the mean slope κ where the head has one."""
-
-    lowest: float
-    rows: int
-    pred: float
-    actual: float
-    stre: float
-    error: float
-    slope: float | None
-
-
-@dataclass(frozen=True)
-class SegmentMetrics:
-    """Rows that share a value of a column; `chance` is Holm's adjusted p-value of "no bias here" over all segments."""
-
-    column: str
-    value: str
-    rows: int
-    metrics: tuple[Estimate, ...]
-    chance: float
-    biased: bool
-
-
-@dataclass(frozen=True)
-class Assessment:
-    """What predictions are worth; every metric is an estimate with a 95 % interval.
-
-    The total is `biased` if its 99 % interval leaves the right one out, as in a diagnosis: at 95 % one fair model in
-    twenty would be called so.
-    """
-
-    rows: int
-    metrics: tuple[Estimate, ...]
-    segments: tuple[SegmentMetrics, ...]
-    bins: tuple[Bin, ...]
-    biased: bool = False
-
-    def part(self) -> Part:
-        """The metrics of all rows, as a certificate holds them."""
-        return Part("", "all rows", self.rows, _measured(self.metrics))
+__all__ = ["assess", "assess_sums", "is_biased", "require_segments", "requirement_names", "total_intervals"]
 
 
 def assess(
@@ -84,136 +41,142 @@ def assess(
     y: Floats,
     weight: Floats | None = None,
     segments: "pa.Table | None" = None,
-    slope: Floats | None = None,
+    kappa: Floats | None = None,
 ) -> Assessment:
-    """Metrics of predictions with 95 % intervals.
+    """The assessment of predictions in memory.
 
-    Those of TRE, STRE and PGR are Hall's, which hold for skewed errors; the others are ± 1.96 standard errors.
+    The intervals of TRE, STRE and PGR are Hall's, which hold for skewed errors; the others are ± 1.96 standard errors.
 
     Args:
         pred: predictions (n,) of rows that the model was not trained on.
         y: actual values (n,).
         weight: how often each row counts (n,), or None.
-        segments: columns to tell rows apart by: text by its values, numbers by ranges.
-        slope: κ of each row (n,), where the head has one.
+        segments: n rows of the columns that divide the rows: text by its values, numbers by ranges.
+        kappa: the slope κ of each row (n,), where the head has one.
 
-    >>> found = assess(np.array([2.0, 2.0, 2.0]), np.array([1.0, 2.0, 3.0]))
-    >>> [(one.name, one.value) for one in found.metrics[:3]]
-    [('TRE', 0.0), ('STRE', 0.0), ('PGR', 1.0)]
+    >>> assessment = assess(np.array([2.0, 2.0, 2.0]), np.array([1.0, 2.0, 3.0]))
+    >>> assessment.metric("TRE").value, assessment.metric("PGR").value
+    (0.0, 1.0)
 
     """
     _require_finite(pred)
-    mass = np.ones(len(y)) if weight is None else weight
-    everyone = np.zeros(len(y), dtype=np.int64)
-    moments = RatioMoments.of(y, pred, mass, everyone, 1)
-    metrics = (*_totals(moments, 0), *_others(_WHOLE, pred, y, mass))
-    found = () if segments is None else _segments(pred, y, mass, segments)
-    strict = ratio_interval(moments, level=VERDICT_LEVEL)
-    outside = _differs(moments) and not strict.low <= 1.0 <= strict.high
-    return Assessment(len(y), metrics, found, _bins(pred, y, mass, slope), outside)
-
-
-def certify(
-    assessment: Assessment,
-    *,
-    weights: str,
-    head: str,
-    seed: int,
-    target: str,
-    weight: str | None,
-    held_out: str,
-    fingerprint: str,
-) -> Certificate:
-    """The certificate of a model with these weights, dated now."""
-    versions = {name: version(name) for name in ("transun", "torch", "numpy", "pyarrow")}
-    parts = tuple(Part(one.column, one.value, one.rows, _measured(one.metrics)) for one in assessment.segments)
-    date = datetime.now(UTC).isoformat(timespec="seconds")
-    return Certificate(
-        date, weights, head, seed, target, held_out, fingerprint, versions, assessment.part(), weight, parts
-    )
-
-
-def _measured(metrics: Sequence[Estimate]) -> dict[str, Measured]:
-    return {one.name: Measured(one.value, one.low, one.high) for one in metrics}
-
-
-def _totals(moments: RatioMoments, group: int) -> tuple[Estimate, ...]:
-    ends = ratio_interval(moments, group)
-    if math.isnan(ends.low):
-        return tuple(Estimate(name, math.nan, math.nan, math.nan) for name in ("TRE", "STRE", "PGR"))
-    ratio = moments.ratio(group)
-    pgr, tre = inverted(ratio, ends)
-    return tre, Estimate("STRE", 1.0 - ratio, 1.0 - ends.high, 1.0 - ends.low), pgr
-
-
-def _differs(moments: RatioMoments) -> bool:
-    return abs(moments.ratio() - 1.0) > _ROUNDING
-
-
-def _others(metrics: Sequence[Metric], pred: Floats, y: Floats, mass: Floats) -> list[Estimate]:
-    found = []
-    for metric in metrics:
-        value, half = metric(pred, y, mass), _HALF * metric.standard_error(pred, y, mass)
-        found.append(Estimate(metric.name, value, max(value - half, 0.0), value + half))
-    return found
-
-
-def _segments(pred: Floats, y: Floats, mass: Floats, table: "pa.Table") -> tuple[SegmentMetrics, ...]:
-    rows = Rows(Chunk(0, table, len(table)), np.arange(len(y)), np.arange(len(y)), y, pred, mass)
-    found: list[tuple[str, str, np.ndarray, RatioMoments]] = []
-    for column in table.column_names:
-        split = _split(table, rows, column)
-        codes = split.codes(rows, column)
-        for code in np.unique(codes).tolist():
-            places = np.flatnonzero((codes == code) & (mass > 0.0))
-            if len(places):
-                moments = RatioMoments.of(y[places], pred[places], mass[places], np.zeros(len(places), np.int64), 1)
-                found.append((column, split.titles[code], places, moments))
-    chances = holm([chance(moments) for _, _, _, moments in found])
-    return tuple(
-        SegmentMetrics(
-            column,
-            value,
-            len(places),
-            (*_totals(moments, 0), *_others(_SEGMENT, pred[places], y[places], mass[places])),
-            probability,
-            probability < 1.0 - VERDICT_LEVEL and _differs(moments),
-        )
-        for (column, value, places, moments), probability in zip(found, chances, strict=True)
-    )
+    rows = ArrayRows(y, pred, np.ones(len(y)) if weight is None else weight, segments)
+    first = first_pass(rows, sample_size=len(y))
+    second = second_pass(rows, first, [metric for metric in metrics.STANDARD if metric.name not in TOTALS])
+    assessment = assess_sums(first, second)
+    if kappa is None:
+        return assessment
+    level = np.searchsorted(second.edges[1:], pred, side="right")
+    mass, weighted = (np.bincount(level, values, len(second.edges)) for values in (rows.weight, rows.weight * kappa))
+    means = (weighted[mass > 0.0] / mass[mass > 0.0]).tolist()
+    levels = [replace(level, kappa=mean) for level, mean in zip(assessment.levels, means, strict=True)]
+    return replace(assessment, levels=tuple(levels))
 
 
 def require_segments(table: "pa.Table") -> None:
     """Raise a `ValueError` for a column whose values name rows instead of segments; call it before long work."""
-    count = len(table)
-    rows = Rows(Chunk(0, table, count), np.arange(count), np.arange(count), *(np.ones(count) for _ in range(3)))
-    for column in table.column_names:
-        _split(table, rows, column)
+    ones = np.ones(len(table))
+    first_pass(ArrayRows(ones, ones, ones, table), sample_size=len(table))
 
 
-def _split(table: "pa.Table", rows: Rows, column: str) -> Split:
-    if is_numeric(open_columns(table, [], [column]), column):
-        values = rows.chunk.numbers(column)
-        known = values[np.isfinite(values)]
-        # A few whole numbers are names of segments; many are an amount.
-        if len(np.unique(known)) > 20:
-            return by_number(values)
-    return by_text(column, rows.chunk.texts(column, np.arange(len(rows))))
+def assess_sums(first: FirstPass, second: SecondPass, cause: str = "") -> Assessment:
+    """The assessment that follows from the sums of both passes; `cause` completes the verdict on a biased total."""
+    moments = first.moments
+    shown, strict = (total_estimates(moments.ratio(), interval) for interval in total_intervals(first, second))
+    estimates, tables = _metrics(first, shown), _segments(first, second)
+    ranking = next((estimate for estimate in estimates if estimate.name == "XAUC"), None)
+    verdict = write_verdict(shown["PGR"], strict["PGR"], is_biased(first, second), tables, ranking, cause)
+    levels = tuple(_level(second, index) for index in np.flatnonzero(second.levels.count).tolist())
+    return Assessment(int(moments.count[0]), moments.actual(), moments.predicted(), verdict, estimates, levels, tables)
 
 
-def _bins(pred: Floats, y: Floats, mass: Floats, slope: Floats | None) -> tuple[Bin, ...]:
-    table = bin_by_prediction(pred, y, mass)
-    code = torch.bucketize(torch.from_numpy(pred), torch.from_numpy(table.edges[1:-1].copy()), right=True).numpy()
-    kappa: list[float | None] = [None] * len(table)
-    if slope is not None:
-        total, count = (np.bincount(code, values, len(table)) for values in (mass * slope, mass))
-        kappa = (total / count).tolist()
-    return tuple(
-        Bin(float(low), int(rows), float(p), float(a), float(s), float(e), k)
-        for low, rows, p, a, s, e, k in zip(
-            table.edges[:-1], table.count, table.pred, table.y, table.stre, table.stre_error, kappa, strict=True
-        )
+def total_intervals(first: FirstPass, second: SecondPass) -> tuple[Interval, Interval]:
+    """Intervals of actual / predicted total: the one of 95 % that is shown, and the one of 99 % for the verdict."""
+    return (
+        capped_interval(first.moments, second.capped),
+        capped_interval(first.moments, second.capped, VERDICT_LEVEL),
     )
+
+
+def is_biased(first: FirstPass, second: SecondPass) -> bool:
+    """Whether the total is biased: the interval of the verdict excludes 1, and not by rounding alone."""
+    _, strict = total_intervals(first, second)
+    return differs_from_one(first.moments.ratio()) and not math.isnan(strict.low) and 1.0 not in strict
+
+
+def requirement_names() -> tuple[str, ...]:
+    """The names that a requirement on an assessment may use: metrics in lower case and the ends of their intervals.
+
+    >>> requirement_names()[:3]
+    ('tre', 'tre_low', 'tre_high')
+    """
+    return tuple(f"{metric.name.lower()}{end}" for metric in metrics.STANDARD for end in ("", "_low", "_high"))
+
+
+def _metrics(first: FirstPass, totals: dict[str, Estimate]) -> tuple[Estimate, ...]:
+    values, errors = first.meter.compute(), first.meter.standard_errors()
+    sample = [first.sample[name] for name in ("pred", "y", "weight")]
+    estimates = []
+    for metric in metrics.STANDARD:
+        if metric.name in totals:
+            estimates.append(totals[metric.name])
+        elif metric.name in values:
+            estimates.append(metric_estimate(metric, values[metric.name], errors[metric.name]))
+        else:
+            estimates.append(metric_estimate(metric, metric(*sample), metric.standard_error(*sample)))
+    return tuple(estimates)
+
+
+def _level(second: SecondPass, index: int) -> Level:
+    levels = second.levels
+    mass = float(levels.weight[index])
+    pred = levels.predicted(index) / mass
+    ends = ratio_interval(levels, index)
+    totals = total_estimates(levels.ratio(index), ends)
+    # Where nothing is predicted there is no ratio, but there is a mean.
+    plain, rows_per_weight = mean_interval(levels.studentised(index, ratio=0.0)), float(levels.count[index]) / mass
+    low, high = (
+        (ends.low * pred, ends.high * pred)
+        if pred > 0.0
+        else (plain.low * rows_per_weight, plain.high * rows_per_weight)
+    )
+    actual = Estimate("mean actual", levels.actual(index) / mass, low, high)
+    return Level(second.edges[index], int(levels.count[index]), pred, actual, totals["PGR"], totals["STRE"])
+
+
+def _segments(first: FirstPass, second: SecondPass) -> tuple[SegmentTable, ...]:
+    filled = [
+        (column, index)
+        for column, moments in second.segments.items()
+        for index in np.flatnonzero(moments.count).tolist()
+    ]
+    adjusted = holm([p_value(second.segments[column], index) for column, index in filled])
+    segments: dict[str, list[Segment]] = {column: [] for column in second.segments}
+    for (column, index), probability in zip(filled, adjusted, strict=True):
+        moments = second.segments[column]
+        share = moments.actual(index) / first.moments.actual() if first.moments.actual() else math.nan
+        totals = total_estimates(moments.ratio(index), ratio_interval(moments, index))
+        segments[column].append(
+            Segment(
+                first.segmentations[column].titles[index],
+                int(moments.count[index]),
+                share,
+                (*totals.values(), *_segment_metrics(second, column, index)),
+                probability,
+                probability < 1.0 - VERDICT_LEVEL and differs_from_one(moments.ratio(index)),
+            )
+        )
+    return tuple(
+        SegmentTable(column, first.segmentations[column].how, tuple(segments[column])) for column in second.segments
+    )
+
+
+def _segment_metrics(second: SecondPass, column: str, index: int) -> list[Estimate]:
+    if column not in second.meters:
+        return []
+    meter = second.meters[column][index]
+    values, errors = meter.compute(), meter.standard_errors()
+    return [metric_estimate(metric, values[metric.name], errors[metric.name]) for metric in meter.metrics]
 
 
 def _require_finite(pred: Floats) -> None:

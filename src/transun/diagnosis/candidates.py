@@ -1,4 +1,4 @@
-"""Transforms that a model may have been trained on, as far as the targets allow them."""
+"""The transforms that a model may have been trained on, given the range of the targets."""
 
 from dataclasses import dataclass
 
@@ -8,18 +8,18 @@ import torch
 from transun.diagnosis.moments import Floats
 from transun.transforms import Affine, Asinh, BoxCox, Compose, Log1p, Power, Transform
 
-__all__ = ["Named", "candidates", "log_like", "rounded"]
+__all__ = ["NamedTransform", "candidates", "log_like", "rounded"]
 
 
 @dataclass(frozen=True)
-class Named:
-    """A transform and its formula for people."""
+class NamedTransform:
+    """A transform T and its formula for the reader."""
 
     formula: str
     transform: Transform
 
     def forward(self, values: Floats) -> Floats:
-        """T(values), where values outside the domain are taken for its nearest end."""
+        """T(values); a value outside the domain is replaced by the nearest end of the domain."""
         low, high = self.transform.bounds
         return self.transform(torch.from_numpy(values).clamp(low, high)).numpy()
 
@@ -34,34 +34,31 @@ class Named:
         return gradient.numpy()
 
 
-def candidates(y: Floats, pred: Floats) -> tuple[list[Named], list[str]]:
-    """The transforms that can be tested on these rows, and why others cannot."""
+def candidates(y: Floats, pred: Floats) -> tuple[list[NamedTransform], list[str]]:
+    """The transforms that can be tested on these rows, and a sentence on each that cannot."""
     if y.min() < 0.0:
         scale = rounded(float(np.median(np.abs(y[y != 0.0]))))
-        return [Named(f"arsinh(y / {scale:g})", Asinh(scale))], [
+        return [NamedTransform(f"arsinh(y / {scale:g})", Asinh(scale))], [
             "logarithm and root were not tested: the target has values below 0"
         ]
-    found = [
-        Named("ln(1 + y)", Log1p()),
-        Named("√y", Power(0.5)),
-    ]
+    always = [NamedTransform("ln(1 + y)", Log1p()), NamedTransform("√y", Power(0.5))]
     least = float(min(y.min(), pred.min()))
     if least > 0.0:
-        return [*found, Named("ln y", BoxCox(0.0, 0.0, lower=least))], []
-    return found, ["ln y was not tested: there are targets or predictions that are not positive"]
+        return [*always, NamedTransform("ln y", BoxCox(0.0, 0.0, lower=least))], []
+    return always, ["ln y was not tested: there are targets or predictions that are not positive"]
 
 
-def log_like(y: Floats) -> Named:
+def log_like(y: Floats) -> NamedTransform:
     """A logarithm that bends within the range of the targets, whatever their unit and sign.
 
     ln(1 + y) is a straight line for targets far below 1; these are divided by their median first.
     """
     scale = rounded(float(np.median(np.abs(y[y != 0.0]))))
     if y.min() < 0.0:
-        return Named(f"arsinh(y / {scale:g})", Asinh(scale))
+        return NamedTransform(f"arsinh(y / {scale:g})", Asinh(scale))
     if scale < 0.3:
-        return Named(f"ln(1 + y / {scale:g})", Compose(Affine(1.0 / scale), Log1p()))
-    return Named("ln(1 + y)", Log1p())
+        return NamedTransform(f"ln(1 + y / {scale:g})", Compose(Affine(1.0 / scale), Log1p()))
+    return NamedTransform("ln(1 + y)", Log1p())
 
 
 def rounded(value: float) -> float:

@@ -3,13 +3,30 @@
 import math
 
 from transun.diagnosis.moments import RatioMoments, Studentised
+from transun.diagnosis.result import Estimate
+from transun.metrics import PGR, STRE, TRE, Metric
 from transun.metrics.metric import Interval
 from transun.support.extras import need
 
-__all__ = ["LEVEL", "VERDICT_LEVEL", "capped_interval", "chance", "mean_interval", "ratio_interval"]
+__all__ = [
+    "LEVEL",
+    "TOTALS",
+    "VERDICT_LEVEL",
+    "capped_interval",
+    "differs_from_one",
+    "mean_interval",
+    "metric_estimate",
+    "p_value",
+    "ratio_interval",
+    "total_estimates",
+]
 
-# What is shown, and what a verdict takes: at 95 % one fair model in twenty would be called biased.
+# The level of the intervals shown, and of a verdict: at 95 % one fair model in twenty would be called biased.
 LEVEL, VERDICT_LEVEL = 0.95, 0.99
+# The metrics that are functions of the ratio of totals alone, so that their intervals follow from its interval.
+TOTALS = (TRE.name, STRE.name, PGR.name)
+# Predictions are often float32: totals nearer than this are equal.
+_ROUNDING = 1e-5
 _FEWEST = 5.0
 
 
@@ -19,7 +36,7 @@ def mean_interval(moments: Studentised, level: float = LEVEL) -> Interval:
     The studentised mean t of skewed errors is not Student's: where the largest were not drawn, mean and spread are
     both too low. Two corrections, both from sums alone. Hall's cubic g(t) = t + γt²/(3√n) + γ²t³/(27n) + γ/(6√n) has
     a nearly symmetric law, γ being the skewness, and is inverted in closed form. And the quantile is Student's with
-    2n/(kurtosis − 1) degrees of freedom, those of a normal sample whose variance is known as badly (Satterthwaite), so
+    2n/(kurtosis - 1) degrees of freedom, those of a normal sample whose variance is known as badly (Satterthwaite), so
     that a total that hangs on three rows gets an interval of three rows' worth.
 
     >>> even = Studentised(count=10_001, mean=0.0, error=1.0, skewness=0.0, kurtosis=3.0)
@@ -68,7 +85,45 @@ def capped_interval(moments: RatioMoments, capped: RatioMoments, level: float = 
     return Interval(max(plain.low, cut.low), plain.high)
 
 
-def chance(moments: RatioMoments, group: int = 0) -> float:
+def differs_from_one(ratio: float) -> bool:
+    """Whether a ratio of totals differs from 1 by more than the rounding of predictions.
+
+    >>> differs_from_one(1.0 + 1e-7), differs_from_one(0.99)
+    (False, True)
+    """
+    return abs(ratio - 1.0) > _ROUNDING
+
+
+def total_estimates(ratio: float, interval: Interval) -> dict[str, Estimate]:
+    """TRE = |1 - R|, STRE = 1 - R and PGR = 1/R of a ratio R of actual to predicted total, with their intervals.
+
+    >>> estimates = total_estimates(0.5, Interval(0.25, 1.0))
+    >>> [(estimate.value, estimate.low, estimate.high) for estimate in estimates.values()]
+    [(0.5, 0.0, 0.75), (0.5, 0.0, 0.75), (2.0, 1.0, 4.0)]
+    """
+    if math.isnan(interval.low):
+        return {name: Estimate(name, math.nan, math.nan, math.nan) for name in TOTALS}
+    ends = sorted((abs(1.0 - interval.low), abs(1.0 - interval.high)))
+    tre = Estimate(TRE.name, abs(1.0 - ratio), 0.0 if 1.0 in interval else ends[0], ends[1])
+    stre = Estimate(STRE.name, 1.0 - ratio, 1.0 - interval.high, 1.0 - interval.low)
+    low = 1.0 / interval.high if interval.high > 0.0 else math.nan
+    high = 1.0 / interval.low if interval.low > 0.0 else math.inf
+    pgr = Estimate(PGR.name, 1.0 / ratio if ratio > 0.0 else math.nan, low, high)
+    return {estimate.name: estimate for estimate in (tre, stre, pgr)}
+
+
+def metric_estimate(metric: Metric, value: float, error: float) -> Estimate:
+    """A metric with the interval ± 1.96 standard errors; only a metric whose best value is 0 can be below 0.
+
+    >>> metric_estimate(NRMSE, 1.0, 1.0)
+    Estimate(name='NRMSE', value=1.0, low=0.0, high=2.96)
+    """
+    half = 1.96 * error
+    low = value - half if metric.better == "zero" else max(value - half, 0.0)
+    return Estimate(metric.name, value, low, value + half)
+
+
+def p_value(moments: RatioMoments, group: int = 0) -> float:
     """The p-value of Σwy = Σwŷ in a group, two-sided, by the same statistic as the intervals.
 
     It is 1 where the predictions look too high and fewer than five rows' worth of right-skewed errors say so: the

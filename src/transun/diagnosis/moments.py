@@ -1,4 +1,4 @@
-"""Sums that are enough for a ratio of totals and its interval, by group, in one pass and mergeable by addition."""
+"""Sums by group that suffice for a ratio of totals and its interval; they take one pass and merge by addition."""
 
 import math
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _DEGREE = 4
 
 @dataclass(frozen=True)
 class Studentised:
-    """What an interval of the mean of n errors e needs: its mean, standard error, skewness and kurtosis."""
+    """The moments of n errors that an interval of their mean needs; `error` is the standard error of the mean."""
 
     count: float
     mean: float
@@ -28,14 +28,14 @@ class Studentised:
 class RatioMoments:
     """Σ(wy)ⁱ(wŷ)ʲ for i + j ≤ 4, per group, beside the number of rows and Σw.
 
-    The errors e = w(y − R·ŷ) of any ratio R are linear in these two, so their first four moments follow for an R
+    The errors e = w(y - R·ŷ) of any ratio R are linear in these two, so their first four moments follow for an R
     that is known only after the last row. Expanding the fourth power loses digits where e is far smaller than y: with
     predictions that are right to 1 %, eight of the sixteen remain.
 
     Attributes:
         count: (groups,) rows.
         weight: (groups,) sum of weights.
-        sums: (groups, 5, 5), the sum at [g, i, j]; those of i + j > 4 come along and are not used.
+        sums: (groups, 5, 5), the sum at [g, i, j]; the sums of i + j > 4 are computed too and not used.
 
     """
 
@@ -45,7 +45,7 @@ class RatioMoments:
 
     @staticmethod
     def of(y: Floats, pred: Floats, weight: Floats, group: NDArray[np.int64], groups: int) -> "RatioMoments":
-        """The sums of some rows, `group` saying where each row belongs.
+        """The sums of some rows; `group` (n,) holds the index of each row's group.
 
         >>> moments = RatioMoments.of(np.array([1.0, 3.0]), np.array([1.0, 1.0]), np.ones(2), np.array([0, 0]), 1)
         >>> moments.ratio(0), moments.studentised(0, ratio=2.0).mean
@@ -66,10 +66,6 @@ class RatioMoments:
     def __len__(self) -> int:
         return len(self.count)
 
-    def total(self) -> "RatioMoments":
-        """All groups as one."""
-        return RatioMoments(*(part.sum(0, keepdims=True) for part in (self.count, self.weight, self.sums)))
-
     def actual(self, group: int = 0) -> float:
         """Σwy."""
         return float(self.sums[group, 1, 0])
@@ -84,7 +80,7 @@ class RatioMoments:
         return self.actual(group) / predicted if predicted else math.nan
 
     def studentised(self, group: int = 0, *, ratio: float) -> Studentised:
-        """Moments of e = w(y − ratio·ŷ); with ratio 0 those of wy itself."""
+        """Moments of e = w(y - ratio·ŷ); with ratio 0 those of wy itself."""
         n, sums = float(self.count[group]), self.sums[group]
         raw = [
             sum(math.comb(k, j) * (-ratio) ** j * float(sums[k - j, j]) for j in range(k + 1)) / max(n, 1.0)
@@ -94,11 +90,11 @@ class RatioMoments:
         second = max(raw[1] - mean**2, 0.0)
         third = raw[2] - 3 * mean * raw[1] + 2 * mean**3
         fourth = raw[3] - 4 * mean * raw[2] + 6 * mean**2 * raw[1] - 3 * mean**4
-        # What is left of the squares below this is the rounding of their sums: the errors are all alike.
+        # A variance below this is the rounding of the sums of squares: the errors are all equal.
         scale = float(sums[2, 0] + ratio**2 * sums[0, 2]) / max(n, 1.0)
         if n < 2 or second <= 1e-14 * scale:
             return Studentised(n, mean, math.nan if n < 2 else 0.0, 0.0, 1.0)
-        # Higher moments below the rounding of their sums are unknown: they are taken for a normal law's.
+        # Higher moments below the rounding of their sums are unknown: those of a normal distribution are used.
         largest = float(sums[4, 0] + ratio**4 * sums[0, 4]) / n
         skewness = third / second**1.5 if abs(third) > 1e-13 * largest**0.75 else 0.0
         kurtosis = fourth / second**2 if fourth > 1e-13 * largest else 3.0

@@ -1,99 +1,122 @@
-"""The two passes over the data: sums and a sample, then levels and segments whose edges the sample decided."""
+"""The two passes over the data: sums and a sample first, then sums by level and segment, which the sample defines."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from transun.data.columns import Columns, is_numeric
+from transun import metrics
+from transun.diagnosis.interval import TOTALS
 from transun.diagnosis.moments import RatioMoments
-from transun.diagnosis.reading import Gaps, Names, Rows, rows_of, skipped_rows
+from transun.diagnosis.reading import RowSource, SkippedRows, UsableRows
 from transun.diagnosis.sample import HashSample
-from transun.diagnosis.splits import MOST, Split, by_number, by_text, quantile_edges
-from transun.metrics import FLOORED, MRE, NMAE, NRMSE, Meter
+from transun.diagnosis.segmentation import MOST, Segmentation, by_number, by_text, quantile_edges
+from transun.metrics import Meter, Metric, SampleMetric
 
-__all__ = ["Everything", "First", "first_pass", "second_pass"]
+__all__ = ["FirstPass", "SecondPass", "first_pass", "second_pass"]
 
-# Rows of the sample: ranking, shape, test and corrections; of the sample that segments are chosen by.
+# Rows of the sample behind ranking, shape, test and corrections, and of the sample that segments are chosen from.
 SAMPLE, LABELS = 1 << 20, 1 << 17
 _LEVELS = 10
 
 
 @dataclass(frozen=True)
-class First:
-    """What the first pass knows: sums over all rows, a sample, and what the segments are."""
+class FirstPass:
+    """What the first pass finds: sums over all rows, a sample, and how each column divides the rows into segments.
+
+    `meter` holds the metrics that are sums over rows. A metric that needs all rows at once, such as a ranking, is
+    computed from the sample.
+    """
 
     rows: int
     skipped: tuple[str, ...]
     moments: RatioMoments
     meter: Meter
     sample: HashSample
-    splits: Mapping[str, Split]
+    segmentations: Mapping[str, Segmentation]
 
 
 @dataclass(frozen=True)
-class Everything:
-    """Sums by level of the prediction, with the levels' lower ends, with the largest targets cut, and by segment."""
+class SecondPass:
+    """What the second pass finds: sums by level of the prediction, with the largest targets cut, and by segment.
+
+    `edges` are the lower ends of the levels. `meters` holds further metrics of every segment, where they are wanted.
+    """
 
     edges: tuple[float, ...]
     levels: RatioMoments
     capped: RatioMoments
     segments: Mapping[str, RatioMoments]
+    meters: Mapping[str, tuple[Meter, ...]]
 
 
-def first_pass(columns: Columns, names: Names, show: bool | None = None) -> First:
-    """Read everything once."""
-    gaps, meter, sample = Gaps(), Meter(MRE, NRMSE, NMAE, FLOORED), HashSample(SAMPLE)
-    labels = {name: HashSample(LABELS) for name in names.by}
-    moments, read = _none(1), 0
-    for rows in rows_of(columns, names, "reading", show, gaps):
+def first_pass(source: RowSource, sample_size: int | None = None) -> FirstPass:
+    """Read all rows once; a sample of at most `sample_size` rows is kept, or of `SAMPLE` if it is None."""
+    skipped, sample = SkippedRows(), HashSample(SAMPLE if sample_size is None else sample_size)
+    sums = [metric for metric in metrics.STANDARD if metric.name not in TOTALS and not isinstance(metric, SampleMetric)]
+    meter = Meter(*sums)
+    labels = {column: HashSample(LABELS) for column in source.by}
+    moments, read = _no_moments(1), 0
+    for rows in source.read("reading", skipped):
         read = rows.chunk.first + len(rows.chunk)
         moments += RatioMoments.of(rows.y, rows.pred, rows.weight, np.zeros(len(rows), dtype=np.int64), 1)
         meter.update(rows.pred, rows.y, rows.weight)
         sample.add(rows.number, {"y": rows.y, "pred": rows.pred, "weight": rows.weight})
-        for name, held in labels.items():
-            _add_labels(held, rows, name)
-    skipped = skipped_rows(gaps, read)
-    splits = {name: _split(columns, name, held) for name, held in labels.items()}
-    return First(read, skipped, moments, meter, sample, splits)
+        for column, label_sample in labels.items():
+            _add_labels(label_sample, rows, column)
+    segmentations = {column: _segmentation(source, column, label_sample) for column, label_sample in labels.items()}
+    return FirstPass(read, skipped.sentences(read), moments, meter, sample, segmentations)
 
 
-def second_pass(columns: Columns, names: Names, first: First, show: bool | None = None) -> Everything:
-    """Read everything again, now that the edges are known."""
+def second_pass(source: RowSource, first: FirstPass, by_segment: Sequence[Metric] = ()) -> SecondPass:
+    """Read all rows again, now that the edges of levels and segments are known.
+
+    Args:
+        source: the rows of the first pass.
+        first: what it found.
+        by_segment: metrics to compute for every segment besides those of its totals; they cost more than all the rest.
+
+    """
     sample = first.sample
     edges = quantile_edges(sample["pred"], sample["weight"], _LEVELS)
-    levels, capped, highest = _none(len(edges) + 1), _none(1), _cap(sample)
-    segments = {name: _none(len(split.titles)) for name, split in first.splits.items()}
-    for rows in rows_of(columns, names, "levels and segments", show, Gaps()):
+    levels, capped, largest_ratio = _no_moments(len(edges) + 1), _no_moments(1), _largest_ratio(sample)
+    sizes = {column: len(segmentation.titles) for column, segmentation in first.segmentations.items()}
+    segments = {column: _no_moments(size) for column, size in sizes.items()}
+    meters = {column: tuple(Meter(*by_segment) for _ in range(size)) for column, size in sizes.items() if by_segment}
+    for rows in source.read("levels and segments", SkippedRows()):
         level = np.searchsorted(edges, rows.pred, side="right")
         levels += RatioMoments.of(rows.y, rows.pred, rows.weight, level, len(levels))
-        cut = np.where(rows.pred > 0.0, np.minimum(rows.y, highest * rows.pred), rows.y)
+        cut = np.where(rows.pred > 0.0, np.minimum(rows.y, largest_ratio * rows.pred), rows.y)
         capped += RatioMoments.of(cut, rows.pred, rows.weight, np.zeros(len(rows), dtype=np.int64), 1)
-        for name, split in first.splits.items():
-            codes = split.codes(rows, name)
-            segments[name] += RatioMoments.of(rows.y, rows.pred, rows.weight, codes, len(split.titles))
-    return Everything((float(sample["pred"].min()), *edges.tolist()), levels, capped, segments)
+        for column, segmentation in first.segmentations.items():
+            codes = segmentation.codes(rows, column)
+            segments[column] += RatioMoments.of(rows.y, rows.pred, rows.weight, codes, sizes[column])
+            for code, meter in enumerate(meters.get(column, ())):
+                inside = codes == code
+                meter.update(rows.pred[inside], rows.y[inside], rows.weight[inside])
+    return SecondPass((float(sample["pred"].min()), *edges.tolist()), levels, capped, segments, meters)
 
 
-def _cap(sample: HashSample) -> float:
+def _largest_ratio(sample: HashSample) -> float:
     """The ratio of target to prediction that one row in a hundred exceeds."""
     y, pred = sample["y"], sample["pred"]
     positive = pred > 0.0
     return float(np.quantile(y[positive] / pred[positive], 0.99)) if positive.any() else 0.0
 
 
-def _none(groups: int) -> RatioMoments:
+def _no_moments(groups: int) -> RatioMoments:
     return RatioMoments(np.zeros(groups), np.zeros(groups), np.zeros((groups, 5, 5)))
 
 
-def _add_labels(held: HashSample, rows: Rows, name: str) -> None:
-    wanted = held.wants(rows.number)
-    texts = np.array([*rows.chunk.texts(name, rows.place[wanted]), None], dtype=object)[:-1]
-    held.add(rows.number[wanted], {"text": texts})
+def _add_labels(sample: HashSample, rows: UsableRows, column: str) -> None:
+    wanted = sample.wants(rows.number)
+    texts = np.array([*rows.chunk.texts(column, rows.index[wanted]), None], dtype=object)[:-1]
+    sample.add(rows.number[wanted], {"text": texts})
 
 
-def _split(columns: Columns, name: str, held: HashSample) -> Split:
-    texts = held["text"].tolist()
-    if is_numeric(columns, name) and len(set(texts)) > MOST:
+def _segmentation(source: RowSource, column: str, sample: HashSample) -> Segmentation:
+    texts = sample["text"].tolist()
+    # A few different numbers are names of segments; many are an amount.
+    if source.is_numeric(column) and len(set(texts)) > MOST:
         return by_number(np.array([np.nan if text is None else float(text) for text in texts]))
-    return by_text(name, texts)
+    return by_text(column, texts)

@@ -1,19 +1,24 @@
-"""Rows that can be judged: numbers in every place, and weights that count; what is left out is remembered."""
+"""Rows that can be assessed: finite numbers in every column and a positive weight; the others are counted by reason."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from transun.data.columns import Chunk, Columns
+from transun.data.columns import Chunk, Columns, is_numeric, open_columns
 from transun.diagnosis.moments import Floats
+from transun.support.extras import need
 from transun.support.progress import Progress
 
-__all__ = ["Names", "Rows", "rows_of", "skipped_rows"]
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["ArrayRows", "ColumnNames", "ColumnRows", "RowSource", "SkippedRows", "UsableRows"]
 
 
 @dataclass(frozen=True)
-class Names:
+class ColumnNames:
     """The columns of the target, the prediction, the weight if there is one, and the segments."""
 
     target: str
@@ -23,17 +28,17 @@ class Names:
 
     @property
     def numbers(self) -> list[str]:
-        """Those that must hold numbers."""
+        """The columns that must hold numbers."""
         return [self.target, self.pred, *([self.weight] if self.weight is not None else [])]
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Usable rows of a chunk: their numbers in the file, places in the chunk, and values."""
+class UsableRows:
+    """Usable rows of a chunk: their numbers in the source, their indices in the chunk, and their values."""
 
     chunk: Chunk
     number: np.ndarray
-    place: np.ndarray
+    index: np.ndarray
     y: Floats
     pred: Floats
     weight: Floats
@@ -43,50 +48,108 @@ class Rows:
 
 
 @dataclass
-class _Gap:
-    count: int = 0
-    first: int = 0
+class _Count:
+    rows: int
+    first: int
 
 
 @dataclass
-class Gaps:
-    """Rows left out, by reason."""
+class SkippedRows:
+    """How many rows were left out by reason, and the first of each."""
 
-    found: dict[str, _Gap] = field(default_factory=dict)
+    counts: dict[str, _Count] = field(default_factory=dict)
 
     def add(self, reason: str, numbers: np.ndarray) -> None:
-        """Remember these rows."""
+        """Count the rows of these numbers."""
         if len(numbers):
-            gap = self.found.setdefault(reason, _Gap(0, int(numbers[0])))
-            gap.count += len(numbers)
+            self.counts.setdefault(reason, _Count(0, int(numbers[0]))).rows += len(numbers)
+
+    def sentences(self, rows: int) -> tuple[str, ...]:
+        """A sentence on each reason, for a source of so many rows; an error where no row is left."""
+        sentences = tuple(
+            f"{count.rows:,} of {rows:,} rows left out because {reason}, the first is row {count.first:,} "
+            "(counted from 0)"
+            for reason, count in self.counts.items()
+        )
+        if sum(count.rows for count in self.counts.values()) == rows:
+            raise ValueError(f"no row is left to judge: {'; '.join(sentences)}. Repair the columns, or name others")
+        return sentences
 
 
-def rows_of(columns: Columns, names: Names, label: str, show: bool | None, gaps: Gaps) -> Iterator[Rows]:
-    """The usable rows, piece by piece, under a progress bar."""
-    with Progress(label, columns.size, show) as bar:
-        for chunk in columns.chunks():
-            yield _usable(chunk, names, gaps)
-            bar.advance(chunk.done)
+class RowSource(Protocol):
+    """Rows that can be read several times, each time in the same order."""
+
+    @property
+    def by(self) -> tuple[str, ...]:
+        """The columns of segments."""
+
+    def is_numeric(self, column: str) -> bool:
+        """Whether a column of segments holds numbers."""
+
+    def read(self, label: str, skipped: SkippedRows) -> Iterator[UsableRows]:
+        """The usable rows, chunk by chunk, under a progress bar of this label; the others are added to `skipped`."""
 
 
-def skipped_rows(gaps: Gaps, rows: int) -> tuple[str, ...]:
-    """A sentence per reason, or an error where no row is left."""
-    told = tuple(
-        f"{gap.count:,} of {rows:,} rows left out because {reason}, the first is row {gap.first:,} (counted from 0)"
-        for reason, gap in gaps.found.items()
-    )
-    if sum(gap.count for gap in gaps.found.values()) == rows:
-        raise ValueError(f"no row is left to judge: {'; '.join(told)}. Repair the columns, or name others")
-    return told
+@dataclass(frozen=True)
+class ColumnRows:
+    """The rows of some columns of a file, a folder or a table; they are streamed."""
+
+    columns: Columns
+    names: ColumnNames
+    show: bool | None = None
+
+    @property
+    def by(self) -> tuple[str, ...]:
+        """The columns of segments."""
+        return self.names.by
+
+    def is_numeric(self, column: str) -> bool:
+        """Whether a column of segments holds numbers."""
+        return is_numeric(self.columns, column)
+
+    def read(self, label: str, skipped: SkippedRows) -> Iterator[UsableRows]:
+        """The usable rows, chunk by chunk, under a progress bar of this label; the others are added to `skipped`."""
+        with Progress(label, self.columns.size, self.show) as bar:
+            for chunk in self.columns.chunks():
+                yield _usable(chunk, self.names, skipped)
+                bar.advance(chunk.done)
 
 
-def _usable(chunk: Chunk, names: Names, gaps: Gaps) -> Rows:
+@dataclass(frozen=True)
+class ArrayRows:
+    """Finite numbers (n,) in memory, and a table of n rows with the columns of segments, or None."""
+
+    y: Floats
+    pred: Floats
+    weight: Floats
+    segments: "pa.Table | None" = None
+
+    @property
+    def by(self) -> tuple[str, ...]:
+        """The columns of segments."""
+        return () if self.segments is None else tuple(self.segments.column_names)
+
+    def is_numeric(self, column: str) -> bool:
+        """Whether a column of segments holds numbers."""
+        return is_numeric(open_columns(self.segments, [], [column]), column)
+
+    def read(self, label: str, skipped: SkippedRows) -> Iterator[UsableRows]:
+        """All rows of positive weight, in one chunk."""
+        table = need("pyarrow").table({"target": self.y}) if self.segments is None else self.segments
+        number = np.arange(len(self.y))
+        skipped.add("their weight is 0", number[self.weight == 0.0])
+        index = np.flatnonzero(self.weight > 0.0)
+        chunk = Chunk(0, table, len(table))
+        yield UsableRows(chunk, number[index], index, self.y[index], self.pred[index], self.weight[index])
+
+
+def _usable(chunk: Chunk, names: ColumnNames, skipped: SkippedRows) -> UsableRows:
     number = np.arange(chunk.first, chunk.first + len(chunk))
     values = [chunk.numbers(name) for name in names.numbers]
     keep = np.ones(len(number), dtype=bool)
     for name, column in zip(names.numbers, values, strict=True):
         for reason, wrong in (("is missing or not a number", np.isnan(column)), ("is infinite", np.isinf(column))):
-            gaps.add(f"{name!r} {reason}", number[wrong & keep])
+            skipped.add(f"{name!r} {reason}", number[wrong & keep])
             keep &= ~wrong
     if names.weight is None:
         weight = np.ones(len(number))
@@ -99,7 +162,7 @@ def _usable(chunk: Chunk, names: Names, gaps: Gaps) -> Rows:
                 f"column {names.weight!r} is {weight[row]:g} in row {number[row]}: a weight says how often a row "
                 "counts and cannot be negative; use 0 to leave a row out"
             )
-        gaps.add(f"the weight {names.weight!r} is 0", number[keep & (weight == 0.0)])
+        skipped.add(f"the weight {names.weight!r} is 0", number[keep & (weight == 0.0)])
         keep &= weight > 0.0
-    place = np.flatnonzero(keep)
-    return Rows(chunk, number[place], place, values[0][place], values[1][place], weight[place])
+    index = np.flatnonzero(keep)
+    return UsableRows(chunk, number[index], index, values[0][index], values[1][index], weight[index])

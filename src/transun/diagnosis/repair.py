@@ -1,4 +1,4 @@
-"""A column of predictions made to add up: the correction chosen out of fold, and what it achieved there."""
+"""Correct a column of predictions: the correction is chosen out of fold, and applied to every row."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,34 +8,42 @@ import torch
 
 from transun.data import hashing
 from transun.data.columns import open_columns
-from transun.diagnosis.advice import choose, variance_power
+from transun.diagnosis.advice import choose_head, variance_power_by_bins
 from transun.diagnosis.candidates import candidates, log_like
-from transun.diagnosis.cures import FEWEST, FOLDS, Treatment, cross_fitted, treatments, try_cures
+from transun.diagnosis.correction_trials import (
+    FEWEST,
+    FOLDS,
+    CorrectionTrial,
+    correction_trials,
+    out_of_fold,
+    right_total_least_error,
+    run_trials,
+)
 from transun.diagnosis.interval import ratio_interval
 from transun.diagnosis.moments import Floats, RatioMoments
-from transun.diagnosis.result import Cure
+from transun.diagnosis.result import CorrectionResult
 from transun.diagnosis.retransformation import retransformation_test
-from transun.diagnosis.shape import deciding_rows
+from transun.diagnosis.shape import effective_rows
 
 __all__ = ["Repair", "repair"]
 
 
 @dataclass(frozen=True)
 class Repair:
-    """The corrected predictions (n,), the correction that made them, and the outcome of all that were tried.
+    """The corrected predictions (n,), the correction that made them, and the results of all corrections.
 
     Attributes:
-        corrected: of every row; those with a target by a correction that has not seen it.
+        corrected: prediction of every row; of a row with a target out of fold.
         chosen: name of the correction.
-        outcomes: out of fold, the predictions as they are first.
-        learned: rows with a target.
-        applied: rows without one, corrected by what all the others teach.
+        outcomes: results out of fold; the first is that of no correction.
+        learned: number of rows with a target.
+        applied: number of rows without one; their correction is learned from all rows with a target.
 
     """
 
     corrected: Floats
     chosen: str
-    outcomes: tuple[Cure, ...]
+    outcomes: tuple[CorrectionResult, ...]
     learned: int
     applied: int
 
@@ -52,15 +60,16 @@ def repair(
 ) -> Repair:
     """Learn how to correct a column of predictions, and correct it.
 
-    Every correction that a diagnosis tries is learned on four fifths of the rows with a target and judged on the rest,
-    five times. Of those that get the total right, the one with the least error is taken; of none, the nearest.
+    Every correction that a diagnosis tries is learned on four fifths of the rows with a target and applied to the
+    rest, five times. Among the corrections that get the total right, the one of least error is chosen; if none does,
+    the one whose total is nearest.
 
     Args:
         table: what `read_table` takes.
         target: column of actual values; a row without one is corrected and not learned from.
         pred: column of predictions, in the target's unit, of rows that the model was not trained on.
         weight: column of how often each row counts.
-        method: the name of a correction, as in the outcomes; None chooses.
+        method: the name of a correction, as in the outcomes; None chooses the best.
         seed: of the folds.
         progress: show a bar; None shows it on a terminal.
 
@@ -78,23 +87,23 @@ def repair(
         raise ValueError(
             f"{len(known)} rows have a target {target!r}: a correction needs at least {FEWEST} to learn from"
         )
-    y_, p_, mass_ = y[known], p[known], mass[known]
-    tried = _options(y_, p_, mass_, pred)
+    y_known, p_known, mass_known = y[known], p[known], mass[known]
+    trials = _trials(y_known, p_known, mass_known, pred)
     fold = (hashing.uniform(torch.from_numpy(known), seed, "repair.fold").numpy() * FOLDS).astype(np.int64)
-    outcomes = try_cures(tried, y_, p_, mass_, fold, progress)
-    chosen = _choose(tried, outcomes, method)
+    outcomes = run_trials(trials, y_known, p_known, mass_known, fold, progress)
+    chosen = _choose(trials, outcomes, method)
     corrected = np.empty(len(p))
-    corrected[known] = cross_fitted(chosen, y_, p_, mass_, fold)
+    corrected[known] = out_of_fold(chosen, y_known, p_known, mass_known, fold)
     others = np.setdiff1d(np.arange(len(p)), known)
     if len(others):
         space = chosen.space
-        u = torch.from_numpy(space.forward(p_))
-        fitted = chosen.correction.fit(u, torch.from_numpy(y_), space.transform, torch.from_numpy(mass_))
+        u = torch.from_numpy(space.forward(p_known))
+        fitted = chosen.correction.fit(u, torch.from_numpy(y_known), space.transform, torch.from_numpy(mass_known))
         corrected[others] = fitted(torch.from_numpy(space.forward(p[others]))).double().numpy()
     return Repair(corrected, chosen.name, outcomes, len(known), len(others))
 
 
-def _options(y: Floats, p: Floats, mass: Floats, pred: str) -> list[Treatment]:
+def _trials(y: Floats, p: Floats, mass: Floats, pred: str) -> list[CorrectionTrial]:
     moments = RatioMoments.of(y, p, mass, np.zeros(len(y), dtype=np.int64), 1)
     if not moments.predicted() > 0.0 or not moments.actual() > 0.0:
         raise ValueError(
@@ -103,20 +112,21 @@ def _options(y: Floats, p: Floats, mass: Floats, pred: str) -> list[Treatment]:
         )
     ends = ratio_interval(moments)
     named, _ = candidates(y, p)
-    test = retransformation_test(named, y, p, mass, not ends.low <= 1.0 <= ends.high)
+    test = retransformation_test(named, y, p, mass, 1.0 not in ends)
     cause = next((each for each in named if each.formula == test.best), log_like(y))
-    _, scheme, _ = choose(y, p, variance_power(y, p, mass), deciding_rows(moments))
-    return treatments(cause, scheme, len(y))
+    _, scheme, _ = choose_head(y, p, variance_power_by_bins(y, p, mass), effective_rows(moments))
+    return correction_trials(cause, scheme, len(y))
 
 
-def _choose(tried: list[Treatment], outcomes: tuple[Cure, ...], method: str | None) -> Treatment:
-    by_name = {one.name: one for one in tried}
+def _choose(
+    trials: list[CorrectionTrial], outcomes: tuple[CorrectionResult, ...], method: str | None
+) -> CorrectionTrial:
+    by_name = {trial.name: trial for trial in trials}
     if method is not None:
         if method not in by_name:
             raise ValueError(f"there is no correction {method!r} for this data: there are {', '.join(by_name)}")
         return by_name[method]
-    right = [cure for cure in outcomes[1:] if cure.pgr.low <= 1.0 <= cure.pgr.high]
-    best = min(right, key=lambda cure: cure.nrmse.value) if right else min(outcomes[1:], key=lambda c: c.tre.value)
+    best = right_total_least_error(outcomes) or min(outcomes[1:], key=lambda result: result.tre.value)
     return by_name[best.name]
 
 

@@ -1,11 +1,12 @@
-"""What a diagnosis found: plain frozen values, computed once and shown in several ways."""
+"""What an assessment and a diagnosis hold: plain frozen values, computed once and shown in several ways."""
 
 from dataclasses import dataclass
 
 __all__ = [
     "Advice",
+    "Assessment",
     "Candidate",
-    "Cure",
+    "CorrectionResult",
     "Diagnosis",
     "Estimate",
     "Histogram",
@@ -21,26 +22,33 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number with its 95 % interval; NaN where it is undefined."""
+    """A number with its 95 % interval [low, high]; NaN where it is undefined.
+
+    >>> 1.0 in Estimate("PGR", 0.9, 0.7, 1.1)
+    True
+    """
 
     name: str
     value: float
     low: float
     high: float
 
+    def __contains__(self, value: float) -> bool:
+        return self.low <= value <= self.high
+
 
 @dataclass(frozen=True)
 class Source:
-    """Which rows were looked at.
+    """Which rows and columns were read.
 
     Attributes:
-        name: what the data is called.
+        name: of the data, for the reader.
         target: column of the actual values.
         pred: column of the predictions.
-        weight: column of what each row counts, or None.
+        weight: column of how often each row counts, or None.
         by: columns of segments.
-        rows: read in all.
-        used: after rows without usable numbers were left out.
+        rows: in the data.
+        used: rows with usable numbers; the others are left out.
         sampled: rows in the sample behind ranking, shape, test and corrections; equal to `used` if it is all of them.
 
     """
@@ -57,7 +65,15 @@ class Source:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The answer: `kind` is "biased", "uneven" (a segment is biased, the total is not) or "fine"; `text` says it."""
+    """The answer in one sentence.
+
+    Attributes:
+        kind: "biased", "uneven" (a segment is biased, the total is not) or "fine".
+        text: the sentence, with numbers.
+        biased: whether the total is biased: its 99 % interval excludes the right total. At 95 % one fair model in
+            twenty would be called biased.
+
+    """
 
     kind: str
     text: str
@@ -66,13 +82,26 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Level:
-    """Rows of similar predictions: mean prediction and mean actual with its interval, and predicted / actual."""
+    """Rows of similar predictions, about a tenth of all.
+
+    Attributes:
+        lowest: the smallest prediction among them.
+        rows: how many.
+        pred: mean prediction.
+        actual: mean actual value.
+        pgr: predicted / actual total.
+        stre: signed total relative error.
+        kappa: mean slope κ that the head uses here; None where it has none or it is unknown.
+
+    """
 
     lowest: float
     rows: int
     pred: float
     actual: Estimate
     pgr: Estimate
+    stre: Estimate
+    kappa: float | None = None
 
 
 @dataclass(frozen=True)
@@ -83,18 +112,22 @@ class Segment:
         value: the value, or the range.
         rows: how many.
         share: of the actual total.
-        pgr: predicted / actual.
-        chance: adjusted p-value of "no bias here" (Holm over all segments of all columns).
-        biased: whether that is below the level of the verdict.
+        metrics: TRE, STRE and PGR, and every other metric of `transun.metrics.STANDARD` where the rows are in memory.
+        p_value: adjusted p-value of "no bias here" (Holm over all segments of all columns).
+        biased: whether it is below the level of the verdict.
 
     """
 
     value: str
     rows: int
     share: float
-    pgr: Estimate
-    chance: float
+    metrics: tuple[Estimate, ...]
+    p_value: float
     biased: bool
+
+    def metric(self, name: str) -> Estimate:
+        """The metric of this name."""
+        return _named(self.metrics, name)
 
 
 @dataclass(frozen=True)
@@ -104,6 +137,34 @@ class SegmentTable:
     column: str
     how: str
     segments: tuple[Segment, ...]
+
+
+@dataclass(frozen=True)
+class Assessment:
+    """How right predictions are: of all rows, by level of the prediction and by segment.
+
+    Attributes:
+        rows: how many were used.
+        actual: total of the actual values.
+        predicted: total of the predictions.
+        verdict: whether the total is biased.
+        metrics: those of `transun.metrics.STANDARD`, each with a 95 % interval.
+        levels: by level of the prediction, lowest first.
+        segments: by column.
+
+    """
+
+    rows: int
+    actual: float
+    predicted: float
+    verdict: Verdict
+    metrics: tuple[Estimate, ...]
+    levels: tuple[Level, ...]
+    segments: tuple[SegmentTable, ...]
+
+    def metric(self, name: str) -> Estimate:
+        """The metric of this name."""
+        return _named(self.metrics, name)
 
 
 @dataclass(frozen=True)
@@ -125,10 +186,10 @@ class Shape:
         negative: share of rows below 0.
         quantiles: share of rows and the value they do not exceed.
         top: share of the actual total in the largest 1 % of rows.
-        deciding: how many rows' worth of information the error of the total has, 2n / (kurtosis − 1).
-        error_skewness: of the errors y − ŷ, scaled to the right total.
+        effective_rows: rows of a normal sample that would know the spread of the errors as well, 2n / (kurtosis - 1).
+        error_skewness: of the errors y - ŷ, the predictions scaled to the right total.
         values: histogram of the positive targets, edges on a logarithmic scale.
-        residuals: histogram of T(y) − T(ŷ) for the T of the test.
+        residuals: histogram of T(y) - T(ŷ) for the T of the test.
 
     """
 
@@ -138,7 +199,7 @@ class Shape:
     negative: float
     quantiles: tuple[tuple[float, float], ...]
     top: float
-    deciding: float
+    effective_rows: float
     error_skewness: float
     values: Histogram
     residuals: Histogram
@@ -150,7 +211,7 @@ class Candidate:
 
     Attributes:
         name: T as a formula.
-        spec: T as text of `transun.models.spec`.
+        spec: T as text, which `transun.models.spec.loads` reads.
         predicted: actual / predicted total that Jensen's gap alone would make.
         observed: actual / predicted total of the same rows.
         misfit: |ln(observed / predicted)| over |ln observed|, with an interval: the part of the bias it leaves.
@@ -171,7 +232,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Test:
-    """The test for retransformation bias: a conclusion, why, and the transforms that were tried."""
+    """The test for retransformation bias: a conclusion, its reason, and the transforms that were tried."""
 
     conclusion: str
     reason: str
@@ -180,8 +241,8 @@ class Test:
 
 
 @dataclass(frozen=True)
-class Cure:
-    """A correction, learned on four fifths of the rows and judged on the rest, five times."""
+class CorrectionResult:
+    """The predictions under a correction, out of fold: learned on four fifths of the rows, applied to the rest."""
 
     name: str
     how: str
@@ -192,13 +253,13 @@ class Cure:
 
 @dataclass(frozen=True)
 class Advice:
-    """What to do: after training, at the next training, and why.
+    """What to do now and at the next training, with the reason.
 
     Attributes:
-        now: the correction of least error that gets the total right, or what else to do.
-        transform: T to train on, as text of `transun.models.spec`.
-        kappa: the slope, as text of `transun.models.spec`.
-        head: both in a head that `transun.models.spec.loads` reads.
+        now: to apply the correction of least error that gets the total right, or what else to do.
+        transform: T to train on, as text, which `transun.models.spec.loads` reads.
+        kappa: the slope κ, as such text.
+        head: the head made of both, as such text.
         power: the variance power, with an interval; NaN where predictions hardly differ.
         reason: in words.
 
@@ -213,19 +274,31 @@ class Advice:
 
 
 @dataclass(frozen=True)
-class Diagnosis:
-    """Everything that was found; see the parts."""
+class Diagnosis(Assessment):
+    """An assessment with causes and remedies: why the total is biased, and what would help.
+
+    Attributes:
+        source: which rows and columns were read.
+        shape: how the target and the errors are spread.
+        test: the test for retransformation bias.
+        corrections: the predictions without and with each correction, out of fold; empty where rows are too few.
+        advice: what to do.
+        sampled: a sentence on each number that is of a sample of the rows.
+        skipped: a sentence on everything that was left out.
+
+    """
 
     source: Source
-    verdict: Verdict
-    actual: float
-    predicted: float
-    metrics: tuple[Estimate, ...]
-    levels: tuple[Level, ...]
-    segments: tuple[SegmentTable, ...]
     shape: Shape
     test: Test
-    cures: tuple[Cure, ...]
+    corrections: tuple[CorrectionResult, ...]
     advice: Advice
     sampled: tuple[str, ...]
     skipped: tuple[str, ...]
+
+
+def _named(estimates: tuple[Estimate, ...], name: str) -> Estimate:
+    for estimate in estimates:
+        if estimate.name == name:
+            return estimate
+    raise KeyError(f"there is no metric {name!r}: there are {', '.join(each.name for each in estimates)}")

@@ -1,10 +1,10 @@
 """Is the bias what Jensen's gap predicts?  A test of each transform that the model may have been trained on.
 
-A model trained by squared error on T(y) predicts p = T⁻¹(E[T(y)|x]). Then the residuals r = T(y) − T(p) average zero
+A model trained by squared error on T(y) predicts p = T⁻¹(E[T(y)|x]). Then the residuals r = T(y) - T(p) average zero
 at every level of the prediction, and yet Σy ≠ Σp, because T⁻¹ is curved: the gap is decided by the spread of r alone.
 
 The statistic. Let r̄ be the mean residual of a row's decile of the prediction. Had r averaged zero in each decile, the
-actual total would be J = Σ T⁻¹(T(y) − r̄): the residuals keep their spread, whatever it is at each level, and lose
+actual total would be J = Σ T⁻¹(T(y) - r̄): the residuals keep their spread, whatever it is at each level, and lose
 their offset. So J/Σp is the ratio that Jensen's gap alone makes, and L = Σy/J is what it leaves unexplained; training
 on T makes L = 1. For the logarithm ln L is nearly the mean of r. Its standard error is the delta method's, with r̄
 taken as estimated. The part left over is |ln L| / |ln(Σy/Σp)|.
@@ -25,13 +25,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from transun.diagnosis.candidates import Named
+from transun.diagnosis.candidates import NamedTransform
 from transun.diagnosis.moments import Floats
 from transun.diagnosis.result import Candidate, Estimate, Test
-from transun.diagnosis.splits import quantile_edges
+from transun.diagnosis.segmentation import quantile_edges
 from transun.support.text_form import dumps
 
-__all__ = ["judge", "retransformation_test"]
+__all__ = ["retransformation_test"]
 
 _TOLERANCE, _DRIFT = 0.25, 0.4
 _SURE = 0.6
@@ -48,19 +48,19 @@ class _Gap:
     drift: Estimate
 
 
-def retransformation_test(named: list[Named], y: Floats, pred: Floats, weight: Floats, biased: bool) -> Test:
+def retransformation_test(named: list[NamedTransform], y: Floats, pred: Floats, weight: Floats, biased: bool) -> Test:
     """The conclusion over all candidates: one of "not biased", "consistent with training on …", "biased but not …".
 
     Args:
         named: the transforms to try.
         y: targets of the rows.
         pred: predictions.
-        weight: what each row counts.
+        weight: how often each row counts.
         biased: whether the total is biased at all; without bias there is nothing to explain.
 
     """
     gaps = [_gap(each, y, pred, weight) for each in named]
-    tried = tuple(judge(each, gap) for each, gap in zip(named, gaps, strict=True))
+    tried = tuple(_candidate(each, gap) for each, gap in zip(named, gaps, strict=True))
     if not biased:
         return Test("not biased", "The total is right within its error: there is no bias to explain.", None, tried)
     fitting = [candidate for candidate in tried if candidate.consistent]
@@ -96,24 +96,24 @@ def retransformation_test(named: list[Named], y: Floats, pred: Floats, weight: F
     return Test("biased, but not by retransformation alone", reason, None, tried)
 
 
-def judge(named: Named, gap: _Gap) -> Candidate:
-    """Whether training on T explains the gap."""
+def _candidate(named: NamedTransform, gap: _Gap) -> Candidate:
+    """A transform T with the test of whether training on it explains the gap."""
     whole = abs(gap.log_ratio) or math.inf
     misfit, half = abs(gap.log_left) / whole, 1.96 * gap.error / whole
     left = Estimate("misfit", misfit, max(misfit - half, 0.0), misfit + half)
     predicted, observed = math.exp(gap.log_ratio - gap.log_left), math.exp(gap.log_ratio)
-    found = Candidate(named.formula, dumps(named.transform), predicted, observed, left, gap.drift, False)
-    return replace(found, consistent=_possible(found) and left.high <= _SURE)
+    candidate = Candidate(named.formula, dumps(named.transform), predicted, observed, left, gap.drift, False)
+    return replace(candidate, consistent=_possible(candidate) and left.high <= _SURE)
 
 
 def _possible(candidate: Candidate) -> bool:
     return candidate.misfit.low <= _TOLERANCE and candidate.drift.low <= _DRIFT
 
 
-def _gap(named: Named, y: Floats, pred: Floats, weight: Floats) -> _Gap:
+def _gap(named: NamedTransform, y: Floats, pred: Floats, weight: Floats) -> _Gap:
     level = np.searchsorted(quantile_edges(pred, weight, _LEVELS), pred, side="right")
     mass = np.bincount(level, weight)
-    at, residual = named.forward(y), np.zeros_like(y)
+    at = named.forward(y)
     residual = at - named.forward(pred)
     mean = np.bincount(level, weight * residual) / mass
     centred = at - mean[level]
@@ -121,7 +121,7 @@ def _gap(named: Named, y: Floats, pred: Floats, weight: Floats) -> _Gap:
     actual, explained, predicted = weight @ y, weight @ alike, weight @ pred
     if not (actual > 0.0 and explained > 0.0 and predicted > 0.0):
         return _Gap(math.inf, math.inf, math.nan, Estimate("drift", math.inf, math.inf, math.inf))
-    # Influence of each row on ln Σy − ln J, through the row itself and through the mean residual of its decile.
+    # Influence of each row on ln Σy - ln J, through the row itself and through the mean residual of its decile.
     pull = np.bincount(level, weight * slope) / mass / explained
     spread = residual - mean[level]
     influence = weight * (y / actual - alike / explained + pull[level] * spread)

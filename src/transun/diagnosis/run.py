@@ -2,56 +2,54 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
+from transun import metrics
 from transun.data.columns import Columns, open_columns
 from transun.data.table import read_table
-from transun.diagnosis.advice import advise, choose, variance_power
+from transun.diagnosis.advice import advise, choose_head, variance_power_by_bins
+from transun.diagnosis.assessment import assess_sums, is_biased
 from transun.diagnosis.candidates import candidates, log_like
-from transun.diagnosis.cures import FEWEST, FOLDS, inverted, treatments, try_cures
-from transun.diagnosis.interval import VERDICT_LEVEL, capped_interval, chance, mean_interval, ratio_interval
-from transun.diagnosis.moments import RatioMoments
-from transun.diagnosis.passes import Everything, First, first_pass, second_pass
-from transun.diagnosis.reading import Names
-from transun.diagnosis.result import Cure, Diagnosis, Estimate, Level, Segment, SegmentTable, Source
+from transun.diagnosis.correction_trials import FEWEST, FOLDS, correction_trials, run_trials
+from transun.diagnosis.interval import TOTALS
+from transun.diagnosis.passes import FirstPass, first_pass, second_pass
+from transun.diagnosis.reading import ColumnNames, ColumnRows
+from transun.diagnosis.result import CorrectionResult, Diagnosis, Source
 from transun.diagnosis.retransformation import retransformation_test
-from transun.diagnosis.shape import deciding_rows, shape_of
-from transun.diagnosis.splits import holm
-from transun.diagnosis.verdict import pronounce
-from transun.metrics import XAUC
-from transun.metrics.metric import Interval
+from transun.diagnosis.shape import effective_rows, shape_of
 
-__all__ = ["diagnose", "diagnose_table", "total_intervals"]
+__all__ = ["diagnose", "diagnose_table"]
 
 # Rows of the sample that corrections are tried on: five folds of five corrections.
-_CURED = 1 << 17
+_CORRECTED = 1 << 17
 _MOST_COLUMNS = 10
 
 
 def diagnose(
     y: Any, pred: Any, by: Any = None, weight: Any = None, *, name: str = "data", progress: bool | None = None
 ) -> Diagnosis:
-    """What is wrong with the totals of some predictions, and what would help.
+    """Find out whether the total of some predictions is biased, where, why, and what would help.
 
     Args:
         y: actual values (n,); rows without a finite number are left out and counted.
         pred: predictions (n,) in the same units, from any model and on rows it was not trained on. On training rows
             the errors are too small, and a bias can hide.
-        by: columns of segments, a dict or a frame of n rows; None looks at the whole only.
+        by: columns of segments, a dict or a frame of n rows; None has no segments.
         weight: how often each row counts (n,); None counts every row once.
-        name: what the data is called in reports.
+        name: of the data, in reports.
         progress: True or False shows a bar or does not; None shows it on a terminal.
 
     >>> rng = np.random.default_rng(0)
     >>> y = rng.lognormal(3.0, 1.0, 5000)
-    >>> found = diagnose(y, np.full(5000, np.exp(3.0)))  # trained on ln y: the median
-    >>> found.verdict.biased, found.test.conclusion
+    >>> diagnosis = diagnose(y, np.full(5000, np.exp(3.0)))  # trained on ln y: the median
+    >>> diagnosis.verdict.biased, diagnosis.test.conclusion
     (True, 'consistent with training on ln(1 + y)')
 
     """
-    names = Names("target", "prediction", None if weight is None else "weight")
+    names = ColumnNames("target", "prediction", None if weight is None else "weight")
     table = {"target": y, "prediction": pred} | ({} if weight is None else {"weight": weight})
     source = read_table(table)
     if by is not None:
@@ -63,7 +61,7 @@ def diagnose(
             raise ValueError(f"`by` has {len(segments)} rows and `y` {len(source)}: give the segments of the same rows")
         for column in segments.column_names:
             source = source.append_column(column, segments[column])
-        names = Names(names.target, names.pred, names.weight, tuple(segments.column_names))
+        names = ColumnNames(names.target, names.pred, names.weight, tuple(segments.column_names))
     return _diagnose(open_columns(source, names.numbers, names.by), names, name, progress)
 
 
@@ -85,133 +83,76 @@ def diagnose_table(
         pred: column of predictions.
         by: columns of segments: text by its values, numbers by ranges.
         weight: column of how often each row counts.
-        name: what the data is called in reports; the file name if None.
+        name: of the data, in reports; the file name if None.
         progress: True or False shows a bar or does not; None shows it on a terminal.
 
     """
-    names = Names(target, pred, weight, tuple(dict.fromkeys(by)))
+    names = ColumnNames(target, pred, weight, tuple(dict.fromkeys(by)))
     _check(names)
     title = name if name is not None else str(source) if isinstance(source, str) or hasattr(source, "name") else "data"
     return _diagnose(open_columns(source, names.numbers, names.by), names, title, progress)
 
 
-def _diagnose(columns: Columns, names: Names, title: str, progress: bool | None) -> Diagnosis:
-    first = first_pass(columns, names, progress)
-    moments, sample = first.moments, first.sample
+def _diagnose(columns: Columns, names: ColumnNames, title: str, progress: bool | None) -> Diagnosis:
+    rows = ColumnRows(columns, names, progress)
+    first = first_pass(rows)
     _require_totals(first, names)
-    everything = second_pass(columns, names, first, progress)
+    second = second_pass(rows, first)
+    moments, sample = first.moments, first.sample
     y, pred, weight = (sample[name] for name in ("y", "pred", "weight"))
-    skipped = list(first.skipped)
+    biased = is_biased(first, second)
 
-    interval, strict_interval = total_intervals(first, everything)
-    pgr, _ = inverted(moments.ratio(), interval)
-    strict, _ = inverted(moments.ratio(), strict_interval)
-    biased = not strict.low <= 1.0 <= strict.high
-    tables = _segments(names, first, everything, moments)
-
-    named, why_not = candidates(y, pred)
-    skipped += why_not
+    named, not_tested = candidates(y, pred)
     test = retransformation_test(named, y, pred, weight, biased)
-    power, deciding = variance_power(y, pred, weight), deciding_rows(moments)
-    transform, scheme, reason = choose(y, pred, power, deciding)
+    assessment = assess_sums(first, second, test.conclusion)
+    power = variance_power_by_bins(y, pred, weight)
+    transform, scheme, reason = choose_head(y, pred, power, effective_rows(moments))
     cause = next((each for each in named if each.formula == test.best), log_like(y))
 
-    cures: tuple[Cure, ...] = ()
-    places = sample.fewest(_CURED)
-    if len(places) < FEWEST:
-        skipped.append(f"corrections were not tried: {len(places)} rows are fewer than {FEWEST}")
+    skipped = [*first.skipped, *not_tested]
+    corrections: tuple[CorrectionResult, ...] = ()
+    chosen = sample.subset(_CORRECTED)
+    if len(chosen) < FEWEST:
+        skipped.append(f"corrections were not tried: {len(chosen)} rows are fewer than {FEWEST}")
     else:
-        chosen = treatments(cause, scheme, len(places))
-        cures = try_cures(chosen, y[places], pred[places], weight[places], sample.folds(FOLDS, places), progress)
+        trials = correction_trials(cause, scheme, len(chosen))
+        folds = sample.folds(FOLDS, chosen)
+        corrections = run_trials(trials, y[chosen], pred[chosen], weight[chosen], folds, progress)
     if math.isnan(power.value):
         skipped.append("the variance power was not estimated: the predictions hardly differ, or there are too few rows")
-    floored = first.meter.compute()["FLOORED"]
-    if floored > 0.0:
-        skipped.append(f"MRE divides by 0.000001 in {floored:.2%} of the rows, whose prediction is 0: do not read it")
+    share = {estimate.name: estimate.value for estimate in assessment.metrics}.get("FLOORED", 0.0)
+    if share > 0.0:
+        skipped.append(f"MRE divides by 0.000001 in {share:.2%} of the rows, whose prediction is 0: do not read it")
+    source = Source(title, names.target, names.pred, names.weight, names.by, first.rows, assessment.rows, len(sample))
     return Diagnosis(
-        Source(title, names.target, names.pred, names.weight, names.by, first.rows, int(moments.count[0]), len(sample)),
-        pronounce(pgr, strict, tables, test),
-        moments.actual(),
-        moments.predicted(),
-        _metrics(first, interval),
-        tuple(_level(everything, index) for index in np.flatnonzero(everything.levels.count).tolist()),
-        tables,
-        shape_of(moments, y, pred, weight, cause),
-        test,
-        cures,
-        advise(transform, scheme, reason, power, cures, biased),
-        _sampled(first, len(places)),
-        tuple(skipped),
+        **{each.name: getattr(assessment, each.name) for each in fields(assessment)},
+        source=source,
+        shape=shape_of(moments, y, pred, weight, cause),
+        test=test,
+        corrections=corrections,
+        advice=advise(transform, scheme, reason, power, corrections, biased),
+        sampled=_sampled(first, len(chosen)),
+        skipped=tuple(skipped),
     )
 
 
-def total_intervals(first: First, everything: Everything) -> tuple[Interval, Interval]:
-    """Intervals of the actual over the predicted total: the one that is shown, and the one that decides."""
-    shown = capped_interval(first.moments, everything.capped)
-    return shown, capped_interval(first.moments, everything.capped, VERDICT_LEVEL)
-
-
-def _metrics(first: First, interval: Interval) -> tuple[Estimate, ...]:
-    values, errors, sample = first.meter.compute(), first.meter.standard_errors(), first.sample
-    ratio = first.moments.ratio()
-    pgr, tre = inverted(ratio, interval)
-    stre = Estimate("signed TRE", 1.0 - ratio, 1.0 - interval.high, 1.0 - interval.low)
-    ranking = [sample[name] for name in ("pred", "y", "weight")]
-    values["XAUC"], errors["XAUC"] = XAUC(*ranking), XAUC.standard_error(*ranking)
-    found = [pgr, tre, stre]
-    for name in ("MRE", "NRMSE", "NMAE", "XAUC"):
-        half = 1.96 * errors[name]
-        found.append(Estimate(name, values[name], max(values[name] - half, 0.0), values[name] + half))
-    return tuple(found)
-
-
-def _level(everything: Everything, index: int) -> Level:
-    levels = everything.levels
-    mass = float(levels.weight[index])
-    pred = levels.predicted(index) / mass
-    ends = ratio_interval(levels, index)
-    pgr, _ = inverted(levels.ratio(index), ends)
-    # Where nothing is predicted there is no ratio, and still a mean.
-    plain, each = mean_interval(levels.studentised(index, ratio=0.0)), float(levels.count[index]) / mass
-    low, high = (ends.low * pred, ends.high * pred) if pred > 0.0 else (plain.low * each, plain.high * each)
-    actual = Estimate("mean actual", levels.actual(index) / mass, low, high)
-    return Level(everything.edges[index], int(levels.count[index]), pred, actual, pgr)
-
-
-def _segments(names: Names, first: First, everything: Everything, whole: RatioMoments) -> tuple[SegmentTable, ...]:
-    found = [(name, int(index)) for name in names.by for index in np.flatnonzero(everything.segments[name].count)]
-    adjusted = holm([chance(everything.segments[name], index) for name, index in found])
-    segments: dict[str, list[Segment]] = {name: [] for name in names.by}
-    for (name, index), probability in zip(found, adjusted, strict=True):
-        moments = everything.segments[name]
-        pgr, _ = inverted(moments.ratio(index), ratio_interval(moments, index))
-        segments[name].append(
-            Segment(
-                first.splits[name].titles[index],
-                int(moments.count[index]),
-                moments.actual(index) / whole.actual(),
-                pgr,
-                probability,
-                probability < 1.0 - VERDICT_LEVEL,
-            )
-        )
-    return tuple(SegmentTable(name, first.splits[name].how, tuple(segments[name])) for name in names.by)
-
-
-def _sampled(first: First, cured: int) -> tuple[str, ...]:
+def _sampled(first: FirstPass, corrected: int) -> tuple[str, ...]:
     used = int(first.moments.count[0])
-    found = []
+    sentences = []
     if not first.sample.whole:
-        found.append(
-            f"XAUC, quantiles, histograms, the test and the edges of the levels are of {len(first.sample):,} of the "
-            f"{used:,} rows, drawn by a hash of the row number; totals, intervals, levels and segments are of all rows"
+        summed = {*TOTALS, *(metric.name for metric in first.meter.metrics)}
+        ranking = ", ".join(metric.name for metric in metrics.STANDARD if metric.name not in summed)
+        sentences.append(
+            f"{ranking}, quantiles, histograms, the test and the edges of the levels are of {len(first.sample):,} of "
+            f"the {used:,} rows, drawn by a hash of the row number; totals, intervals, levels and segments are of all "
+            "rows"
         )
-    if cured < used:
-        found.append(f"corrections were tried on {cured:,} rows, drawn by a hash of the row number")
-    return tuple(found)
+    if corrected < used:
+        sentences.append(f"corrections were tried on {corrected:,} rows, drawn by a hash of the row number")
+    return tuple(sentences)
 
 
-def _check(names: Names) -> None:
+def _check(names: ColumnNames) -> None:
     if names.target == names.pred:
         raise ValueError(f"target and prediction are the same column {names.target!r}: name two")
     if names.weight in (names.target, names.pred):
@@ -229,7 +170,7 @@ def _check(names: Names) -> None:
         )
 
 
-def _require_totals(first: First, names: Names) -> None:
+def _require_totals(first: FirstPass, names: ColumnNames) -> None:
     moments = first.moments
     if moments.count[0] < 2:
         raise ValueError("there is one usable row: an error needs at least two, and some hundred to be of use")

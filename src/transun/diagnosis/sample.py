@@ -1,4 +1,4 @@
-"""A sample of bounded size from rows that are read in pieces."""
+"""A sample of bounded size from rows that are read in chunks."""
 
 from collections.abc import Mapping
 
@@ -14,8 +14,8 @@ __all__ = ["HashSample"]
 class HashSample:
     """The rows whose hash is below a threshold, which halves whenever there are more than `capacity` of them.
 
-    A row is in or out by its number alone: pieces, their size and earlier rows do not matter, so the same file gives
-    the same sample. All rows are kept while they fit; afterwards between half of `capacity` and all of it.
+    Whether a row is in the sample depends on its number alone, not on chunks or on earlier rows, so the same file
+    gives the same sample. All rows are kept while they fit; afterwards between half of `capacity` and all of it.
 
     >>> sample = HashSample(capacity=4)
     >>> sample.add(np.arange(3), {"y": np.array([5.0, 6.0, 7.0])})
@@ -33,7 +33,7 @@ class HashSample:
         self._held = 0
 
     def add(self, rows: np.ndarray, columns: Mapping[str, Floats]) -> None:
-        """Offer some rows, by their numbers."""
+        """Offer some rows; `rows` (n,) holds their numbers."""
         hashes = _hash(rows)
         chosen = hashes < self.threshold
         self._hashes.append(hashes[chosen])
@@ -49,7 +49,7 @@ class HashSample:
             self._held = int(keep.sum())
 
     def wants(self, rows: np.ndarray) -> np.ndarray:
-        """Which of these rows would be taken, so that the others need not be prepared."""
+        """A mask of the rows that `add` would keep, so that the others need not be prepared."""
         return np.asarray(_hash(rows) < self.threshold)
 
     @property
@@ -59,7 +59,7 @@ class HashSample:
 
     @property
     def hashes(self) -> Floats:
-        """A number in (0, threshold) for each row held, independent of what the row says."""
+        """A number in (0, threshold) for each row of the sample, independent of the row's values."""
         self._hashes = [np.concatenate(self._hashes)] if self._hashes else [np.zeros(0)]
         return self._hashes[0]
 
@@ -70,16 +70,16 @@ class HashSample:
     def __len__(self) -> int:
         return self._held
 
-    def fewest(self, count: int) -> np.ndarray:
-        """Places of at most `count` rows, again by their hash alone, in the order of the file."""
+    def subset(self, count: int) -> np.ndarray:
+        """Indices of at most `count` rows of the sample, chosen by their hash again, in the order of the file."""
         hashes = self.hashes
         if len(hashes) <= count:
             return np.arange(len(hashes))
         return np.flatnonzero(hashes <= np.partition(hashes, count - 1)[count - 1])
 
-    def folds(self, count: int, places: np.ndarray) -> np.ndarray:
-        """A fold 0..count-1 for each of these rows, by digits of the hash that do not decide about the sample."""
-        digits: np.ndarray = (self.hashes[places] * 2.0**48).astype(np.int64)
+    def folds(self, count: int, indices: np.ndarray) -> np.ndarray:
+        """A fold 0..count-1 for each of these rows, from digits of the hash that the sample does not depend on."""
+        digits: np.ndarray = (self.hashes[indices] * 2.0**48).astype(np.int64)
         return digits % count
 
 

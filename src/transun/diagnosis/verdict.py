@@ -1,41 +1,57 @@
-"""The verdict: one sentence with numbers."""
+"""The verdict: one sentence with numbers, the same on every page and terminal."""
 
 import math
 from collections.abc import Sequence
 
-from transun.diagnosis.result import Estimate, Segment, SegmentTable, Test, Verdict
+from transun.diagnosis.result import Estimate, Segment, SegmentTable, Verdict
 
-__all__ = ["percent", "pronounce", "worst"]
+__all__ = ["percent", "worst", "write_verdict"]
 
 
-def pronounce(pgr: Estimate, strict: Estimate, tables: Sequence[SegmentTable], test: Test) -> Verdict:
-    """What to say of the total, then of the segments.
+def write_verdict(
+    pgr: Estimate,
+    strict: Estimate,
+    biased: bool,
+    tables: Sequence[SegmentTable],
+    ranking: Estimate | None = None,
+    cause: str = "",
+) -> Verdict:
+    """The verdict on the total, then on the segments, then on the order of the predictions.
 
     Args:
         pgr: predicted / actual total with the interval that is shown.
-        strict: the same with the interval of the verdict: the total is biased if that leaves 1 out.
-        tables: segments, with what is biased among them.
-        test: what the bias comes from.
+        strict: the same with the interval of the verdict, which is wider.
+        biased: whether the total is biased.
+        tables: the segments.
+        ranking: XAUC, if it is known. A right total alone does not make a model, so the verdict mentions an order
+            that may be chance.
+        cause: where the bias comes from, if the total is biased and the cause was tested.
 
     """
-    biased = not strict.low <= 1.0 <= strict.high
-    where = worst(tables, beyond=max(abs(math.log(end)) for end in (pgr.low, pgr.high) if 0.0 < end < math.inf))
+    unranked = _unranked(ranking)
+    if math.isnan(pgr.value):
+        text = "The predicted total is not above 0, so that a ratio of totals means nothing here."
+        return Verdict("uneven", text + unranked, False)
     if biased:
+        far_end = max((abs(math.log(end)) for end in (pgr.low, pgr.high) if 0.0 < end < math.inf), default=math.inf)
+        where = worst(tables, beyond=far_end)
         alike = ", much alike in all segments" if tables else ""
-        text = f"Totals are {_off(pgr)}" + (f"; worst in {_place(where)}" if where else alike)
-        return Verdict("biased", f"{text}. {test.conclusion[0].upper()}{test.conclusion[1:]}.", True)
-    close = "" if pgr.low <= 1.0 <= pgr.high else ", too close to chance to be called bias"
+        text = f"Totals are {_off(pgr)}" + (f"; worst in {_place(where)}" if where else alike) + "."
+        if cause:
+            text += f" {cause[0].upper()}{cause[1:]}."
+        return Verdict("biased", text + unranked, True)
+    close = "" if 1.0 in pgr else ", too close to chance to be called bias"
     ends = f"{pgr.low:.3f} to {pgr.high:.3f}" if pgr.high < math.inf else f"above {pgr.low:.3f}"
     total = f"predicted / actual is {pgr.value:.3f} (95 % interval {ends}{close})"
     anywhere = worst(tables, beyond=0.0)
     if anywhere:
         text = f"The total is not shown to be biased, but a segment is: {total}; worst in {_place(anywhere)}."
-        return Verdict("uneven", text, False)
+        return Verdict("uneven", text + unranked, False)
     room = max(1.0 - strict.low, strict.high - 1.0)
     limit = f" In these rows a bias of less than {percent(room)} cannot be told from chance." if room > 0.1 else ""
     if not room < 10.0:
         limit = " These rows are too few to tell."
-    return Verdict("fine", f"No bias of the total found: {total}.{limit}", False)
+    return Verdict("fine", f"No bias of the total found: {total}.{limit}{unranked}", False)
 
 
 def worst(tables: Sequence[SegmentTable], beyond: float) -> tuple[str, Segment] | None:
@@ -47,9 +63,9 @@ def worst(tables: Sequence[SegmentTable], beyond: float) -> tuple[str, Segment] 
             whole: the largest of several equal biases is only the noisiest.
 
     """
-    found = [(table.column, segment) for table in tables for segment in table.segments if segment.biased]
-    found = [(column, segment) for column, segment in found if _least(segment.pgr) > beyond]
-    return max(found, key=lambda pair: _least(pair[1].pgr), default=None)
+    biased = [(table.column, segment) for table in tables for segment in table.segments if segment.biased]
+    worse = [(column, segment) for column, segment in biased if _near_end(segment) > beyond]
+    return max(worse, key=lambda pair: _near_end(pair[1]), default=None)
 
 
 def percent(share: float, width: float = 1.0) -> str:
@@ -63,9 +79,18 @@ def percent(share: float, width: float = 1.0) -> str:
     return f"{100 * share:.0f} %" if share >= 0.0995 and width >= 0.02 else f"{100 * share:.1f} %"
 
 
-def _least(pgr: Estimate) -> float:
-    ends = [abs(math.log(end)) if 0.0 < end < math.inf else 50.0 for end in (pgr.low, pgr.high)]
-    return min(ends)
+def _unranked(ranking: Estimate | None) -> str:
+    """A sentence where the order of the predictions may be chance."""
+    if ranking is None or not ranking.low <= 0.5:
+        return ""
+    ends = f"XAUC is {ranking.value:.3f}, 95 % interval {ranking.low:.3f} to {ranking.high:.3f}, and chance has 0.5"
+    return f" Nothing shows that predictions order the rows: {ends}."
+
+
+def _near_end(segment: Segment) -> float:
+    """|ln PGR| at the end of the interval that is nearer to 1."""
+    pgr = segment.metric("PGR")
+    return min(abs(math.log(end)) if 0.0 < end < math.inf else 50.0 for end in (pgr.low, pgr.high))
 
 
 def _off(pgr: Estimate) -> str:
@@ -78,5 +103,6 @@ def _off(pgr: Estimate) -> str:
 
 def _place(where: tuple[str, Segment]) -> str:
     column, segment = where
-    side = "low" if segment.pgr.value < 1.0 else "high"
-    return f"{column} = {segment.value} ({percent(abs(segment.pgr.value - 1.0))} {side})"
+    pgr = segment.metric("PGR")
+    side = "low" if pgr.value < 1.0 else "high"
+    return f"{column} = {segment.value} ({percent(abs(pgr.value - 1.0))} {side})"

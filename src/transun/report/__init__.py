@@ -1,1 +1,1 @@
-"""Reports for people: Markdown pages and pictures."""
+"""Reports: one document from results, rendered to HTML, Markdown and the terminal."""

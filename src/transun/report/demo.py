@@ -1,31 +1,39 @@
-"""The main job in one minute: a log-trained model and its debiased twin on an order log whose truth is known."""
+"""The demo: a log-trained model and its debiased twin on a simulated order log whose true mean is known."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import starmap
 from typing import Any, cast
 
 import torch
 
+from transun import metrics
 from transun.backbones import EmbeddingMLP
 from transun.data import Dataset, OrderLog
 from transun.heads import Head, LogMSE, LogSUN
-from transun.metrics import MRE, NRMSE, PGR, STRE, TRE, XAUC, Meter, bin_by_prediction
+from transun.metrics import NRMSE, Meter, bin_by_prediction
 from transun.metrics.binned import BinTable
 from transun.models.network import Model
-from transun.report.markdown import table
+from transun.report.assessment import CalibrationPoint, calibration_axes, draw_point, metric_text
+from transun.report.document import Cell, Document, Figure, Paragraph, Table
+from transun.report.formatting import number
+from transun.report.svg import Canvas
 from transun.training.evaluation import predict
 from transun.training.loop import fit
 from transun.training.optimisers import Adam
 from transun.training.recipe import Recipe
 
-METRICS = (PGR, TRE, STRE, MRE, NRMSE, XAUC)
+__all__ = ["CALIBRATION", "Outcome", "calibration_svg", "demo_document", "demo_json", "held_out_orders", "run_demo"]
+
+# The file of the picture, beside demo.md.
+CALIBRATION = "calibration.svg"
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """One model on the held-out orders: metrics with standard errors, calibration, and its distance to the truth.
+    """A model on the held-out orders: metrics with standard errors, calibration, and its distance to the truth.
 
-    `distance` is the root mean squared distance to E[y|x], relative to its mean: NRMSE without the noise that nobody
+    `distance` is the root mean squared distance to E[y|x], relative to its mean: NRMSE without the noise that no model
     can predict.
     """
 
@@ -40,39 +48,39 @@ class Outcome:
 def run_demo(
     log: OrderLog = OrderLog(), *, seed: int = 0, epochs: int = 2, progress: bool | None = None
 ) -> dict[str, Outcome]:
-    """Train LogMSE and LogSUN on the first 80 % of the log and judge them on the rest."""
-    held_out = _trained(log)
+    """Train LogMSE and LogSUN on the first 80 % of the log and evaluate them on the rest."""
+    held_out = _first_held_out(log)
     train, test, truth = log.dataset(stop=held_out), log.dataset(held_out), log.truth(held_out)
     heads: dict[str, Head] = {"LogMSE": LogMSE(), "LogSUN": LogSUN(shared=1)}
     return {
-        name: _judge(Model(backbone(log), head, seed), train, test, truth, seed, epochs, progress)
+        name: _outcome(Model(backbone(log), head, seed), train, test, truth, seed, epochs, progress)
         for name, head in heads.items()
     }
 
 
 def held_out_orders(log: OrderLog) -> tuple[torch.Tensor, torch.Tensor]:
     """Values and prices of the orders that no model is trained on."""
-    rows = log.dataset(_trained(log))
+    rows = log.dataset(_first_held_out(log))
     return rows.y, cast(Mapping[str, torch.Tensor], rows.x)["log_price"].exp()
 
 
 def backbone(log: OrderLog) -> EmbeddingMLP:
-    """The paper's Embedding + MLP over the columns of the log; the history shares the table of the items."""
+    """The paper's embedding MLP over the columns of the log; the history shares the embedding table of the items."""
     return EmbeddingMLP(log.sizes, {"history": "item"} if log.history else {}, ("log_price",), dropout=0.1)
 
 
-def _trained(log: OrderLog) -> int:
-    """How many of the orders, the first ones, are trained on."""
+def _first_held_out(log: OrderLog) -> int:
+    """The number of the first order that is held out; the orders before it are the training data."""
     return int(0.8 * len(log))
 
 
-def _judge(
+def _outcome(
     model: Model, train: Dataset, test: Dataset, truth: torch.Tensor, seed: int, epochs: int, progress: bool | None
 ) -> Outcome:
     recipe = Recipe(Adam(3e-3), epochs=epochs, batch_size=512, seed=seed)
     history = fit(model, train, recipe, progress=progress)
     pred = predict(model, test)
-    meter = Meter(*METRICS)
+    meter = Meter(*metrics.STANDARD)
     meter.update(pred, test.y)
     return Outcome(
         meter.compute(),
@@ -84,63 +92,91 @@ def _judge(
     )
 
 
-# What a person reads for a metric, and its format.
-_LINES = {
-    "PGR": ("predicted / actual total (PGR)", "{:.3f}"),
-    "TRE": ("total relative error (TRE)", "{:.3f}"),
-    "MRE": ("mean relative error (MRE)", "{:.3f}"),
-    "NRMSE": ("error (NRMSE)", "{:.3f}"),
-    "XAUC": ("ranking (XAUC)", "{:.4f}"),
-}
+def demo_document(outcomes: Mapping[str, Outcome]) -> Document:
+    """The report: what happened in a sentence a model, the metrics side by side, and the calibration of both."""
+    sentences, table = Paragraph([" ".join(starmap(_sentence, outcomes.items()))]), _table(outcomes)
+    source = Paragraph(["A simulated order log whose E[y|x] is known; the last fifth of it is held out."])
+    deciles = {name: decile_rows(outcome.deciles) for name, outcome in outcomes.items()}
+    figure = Figure(calibration_svg(deciles), "calibration by decile of the prediction", CALIBRATION)
+    return Document(
+        "A log-trained model and its debiased twin",
+        "",
+        [sentences, table, source, figure],
+        [],
+        [table, sentences],
+        "transun demo",
+    )
 
 
-def demo_table(outcomes: Mapping[str, Outcome]) -> tuple[list[str], list[list[str]]]:
-    """Header and rows: one line per metric, one column per model, values ± standard errors."""
-    models = outcomes.values()
+def _table(outcomes: Mapping[str, Outcome]) -> Table:
+    """A row a metric and a column a model, values ± standard errors."""
     rows = [
-        [title, *[f"{form.format(o.metrics[name])} ± {form.format(o.errors[name])}" for o in models]]
-        for name, (title, form) in _LINES.items()
+        [
+            Cell(metric.title),
+            *[
+                Cell(
+                    f"{metric_text(metric.name, outcome.metrics[metric.name])} ± "
+                    f"{metric_text(metric.name, outcome.errors[metric.name])}",
+                    outcome.metrics[metric.name],
+                )
+                for outcome in outcomes.values()
+            ],
+        ]
+        for metric in metrics.STANDARD
     ]
-    rows.append(["distance to the true E[y|x]", *[f"{o.distance:.3f}" for o in models]])
-    rows.append(["seconds of training", *[f"{o.seconds:.1f}" for o in models]])
-    return ["held-out orders", *outcomes], rows
+    distances = [Cell(f"{outcome.distance:.3f}", outcome.distance) for outcome in outcomes.values()]
+    seconds = [Cell(f"{outcome.seconds:.1f}", outcome.seconds) for outcome in outcomes.values()]
+    rows += [[Cell("distance to the true E[y|x]"), *distances], [Cell("seconds of training"), *seconds]]
+    return Table(["held-out orders", *outcomes], rows)
 
 
-def verdict(outcomes: Mapping[str, Outcome]) -> str:
-    """What happened, in a sentence per model."""
-    lines = []
-    for name, outcome in outcomes.items():
-        gap, error = outcome.metrics["PGR"] - 1.0, outcome.errors["PGR"]
-        side = "under" if gap < 0 else "over"
-        sure = "" if abs(gap) > 2 * error else ", within sampling error"
-        lines.append(f"{name} {side}-predicts the total by {abs(gap):.1%} (± {2 * error:.1%}){sure}.")
-    return " ".join(lines)
+def _sentence(name: str, outcome: Outcome) -> str:
+    gap, error = outcome.metrics["PGR"] - 1.0, outcome.errors["PGR"]
+    side = "under" if gap < 0 else "over"
+    chance = "" if abs(gap) > 2 * error else ", within sampling error"
+    return f"{name} {side}-predicts the total by {abs(gap):.1%} (± {2 * error:.1%}){chance}."
 
 
-def demo_page(outcomes: Mapping[str, Outcome], picture: str) -> str:
-    """Markdown of the demo."""
-    parts = [
-        "# A log-trained model and its debiased twin",
-        verdict(outcomes),
-        table(*demo_table(outcomes)),
-        "Made by `transun demo`: a simulated order log whose E[y|x] is known; the last fifth of it is held out.",
-        f"![calibration by decile of the prediction]({picture})",
-    ]
-    return "\n\n".join(parts) + "\n"
+def calibration_svg(deciles: Mapping[str, Sequence[Mapping[str, float]]]) -> str:
+    """Mean actual against mean predicted value by decile of the prediction, of two models, as an SVG file.
+
+    A calibrated model lies on the dashed line; a log-trained one lies above it, since it predicts too little.
+
+    Args:
+        deciles: per model, the biased one first, rows with `prediction`, `target`, `low` and `high`, as in demo.json.
+
+    """
+    models = {
+        name: [CalibrationPoint(row["prediction"], row["target"], row["low"], row["high"]) for row in rows]
+        for name, rows in deciles.items()
+    }
+    canvas = Canvas(380.0, f"calibration by decile of the prediction: {', '.join(models)}")
+    x, y = calibration_axes(canvas, [point for points in models.values() for point in points], "order value")
+    for index, ((name, points), style) in enumerate(zip(models.items(), (" bad", ""), strict=True)):
+        canvas.line([(x.position(point.pred), y.clamped(point.actual)) for point in points], f"path{style}")
+        for point in points:
+            title = f"{name}: predicted {number(point.pred)}, actual {number(point.actual)}"
+            draw_point(canvas, x, y, replace(point, title=title), style)
+        height = 40.0 + 18.0 * index
+        canvas.dot(60.0, height - 4.0, f"dot{style}")
+        canvas.text(70.0, height, name, "start", "name")
+    height = 40.0 + 18.0 * len(models)
+    canvas.line([(54.0, height - 4.0), (66.0, height - 4.0)], "even")
+    canvas.text(70.0, height, "right totals", "start", "name")
+    return canvas.file()
 
 
 def decile_rows(bins: BinTable) -> list[dict[str, float]]:
-    """The bins as rows for a chart: mean prediction, mean target and a 95 % interval of the latter."""
+    """The deciles as rows: mean prediction, mean target and a 95 % interval of the latter."""
     rows = []
-    for index in range(len(bins)):
-        pred, y = float(bins.pred[index]), float(bins.y[index])
-        half = 1.96 * float(bins.stre_error[index]) * pred  # STRE = 1 - ȳ/ŷ, so sd(ȳ) = ŷ·sd(STRE)
+    for pred, y, error in zip(bins.pred.tolist(), bins.y.tolist(), bins.stre_error.tolist(), strict=True):
+        half = 1.96 * error * pred  # STRE = 1 - ȳ/ŷ, so sd(ȳ) = ŷ·sd(STRE)
         rows.append({"prediction": pred, "target": y, "low": y - half, "high": y + half})
     return rows
 
 
 def demo_json(outcomes: Mapping[str, Outcome]) -> dict[str, Any]:
-    """The same as plain values."""
+    """The metrics, deciles and costs of each model as plain values."""
     return {
         name: {
             "metrics": dict(outcome.metrics),

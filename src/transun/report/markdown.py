@@ -1,6 +1,22 @@
-"""Markdown from rows of text."""
+"""Markdown from text."""
 
 from collections.abc import Sequence
+
+from transun.report.formatting import visible_line
+
+__all__ = ["escape", "table", "yes"]
+
+# As entities, which mean the character itself wherever they stand, in tables and outside.
+_SPECIAL = {char: f"&#{ord(char)};" for char in "&<>`*_[]\\~#"}
+
+
+def escape(text: str) -> str:
+    """Text with nothing in it that Markdown or HTML would act on.
+
+    >>> escape("<b>*x*")
+    '&#60;b&#62;&#42;x&#42;'
+    """
+    return "".join(_SPECIAL.get(char, char) for char in visible_line(text))
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -16,7 +32,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def yes(holds: bool) -> str:
-    """A claim's answer.
+    """The answer to a claim.
 
     >>> yes(True)
     'yes'

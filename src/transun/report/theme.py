@@ -1,12 +1,26 @@
-"""How pages look: one style sheet for light, dark, paper and phones, and the lines that sort tables."""
+"""How pages look: one style sheet for light, dark, paper and phones, and the script that sorts tables."""
 
-__all__ = ["SCRIPT", "STYLE"]
+__all__ = ["CHARTS", "COLOURS", "SCRIPT", "STYLE"]
 
-STYLE = """
+COLOURS = """
 :root { color-scheme: light dark; --paper: #ffffff; --card: #f5f6f8; --ink: #1b1f24; --muted: #59636e; --line: #d5dae0;
-  --accent: #0b62a8; --bad: #b3400a; --good: #1a7040; --warn: #8a6100; --soft: #0b62a822; }
+  --accent: #0b62a8; --bad: #b3400a; --good: #1a7040; --warn: #8a6100; }
 @media (prefers-color-scheme: dark) { :root { --paper: #12161b; --card: #1b2128; --ink: #e8ebee; --muted: #9fabb7;
-  --line: #343d47; --accent: #6cb6f2; --bad: #ff9a66; --good: #6fce98; --warn: #e6bd57; --soft: #6cb6f233; } }
+  --line: #343d47; --accent: #6cb6f2; --bad: #ff9a66; --good: #6fce98; --warn: #e6bd57; } }
+"""
+
+CHARTS = """
+svg text { fill: var(--muted); font-family: inherit; } svg .axis, svg .name { fill: var(--ink); }
+svg .grid { stroke: var(--line); stroke-width: .7; fill: none; } svg .even { stroke: var(--muted); stroke-width: 1.2;
+  stroke-dasharray: 4 3; fill: none; } svg .path, svg .range { stroke: var(--accent); fill: none; stroke-width: 1.6; }
+svg .dot, svg .fill { fill: var(--accent); } svg .dot.bad { fill: var(--bad); }
+svg .range.bad, svg .path.bad { stroke: var(--bad); }
+"""
+
+STYLE = (
+    COLOURS
+    + CHARTS
+    + """
 * { box-sizing: border-box; }
 html { -webkit-text-size-adjust: 100%; }
 body { margin: 0; background: var(--paper); color: var(--ink); line-height: 1.5;
@@ -52,10 +66,7 @@ th[aria-sort=descending] button::after { content: " \\25BC"; }
 dl.words dt { font-weight: 600; margin-top: .5rem; } dl.words dd { margin: 0; color: var(--muted); max-width: 46rem; }
 ul { padding-left: 1.2rem; margin: .4rem 0; overflow-wrap: anywhere; }
 svg { display: block; width: 100%; height: auto; font-size: 11px; }
-svg text { fill: var(--muted); font-family: inherit; } svg .axis, svg .name { fill: var(--ink); }
-svg .grid { stroke: var(--line); stroke-width: .7; fill: none; } svg .even { stroke: var(--muted); stroke-width: 1.2;
-  stroke-dasharray: 4 3; fill: none; } svg .path, svg .range { stroke: var(--accent); fill: none; stroke-width: 1.6; }
-svg .dot, svg .fill { fill: var(--accent); } svg .dot.bad { fill: var(--bad); } svg .range.bad { stroke: var(--bad); }
+details { margin: .6rem 0; } summary { cursor: pointer; color: var(--muted); overflow-wrap: anywhere; }
 footer { padding-top: 1.4rem; padding-bottom: 2rem; }
 @media (max-width: 40rem) { table { font-size: .8rem; } td small { font-size: .72rem; }
   th, td { padding: .3rem .25rem; }
@@ -65,13 +76,14 @@ footer { padding-top: 1.4rem; padding-bottom: 2rem; }
   body { font-size: 11pt; } h2, h3 { break-after: avoid; } figure, tr, .verdict { break-inside: avoid; }
   .scroll { overflow: visible; } main, header, footer { max-width: none; } }
 """
+)
 
 SCRIPT = """
 for (const button of document.querySelectorAll("th button")) button.addEventListener("click", () => {
   const head = button.parentElement, body = head.closest("table").tBodies[0];
-  const place = [...head.parentElement.children].indexOf(head);
+  const column = [...head.parentElement.children].indexOf(head);
   const down = head.getAttribute("aria-sort") === "descending";
-  const key = row => { const cell = row.cells[place];
+  const key = row => { const cell = row.cells[column];
     return "v" in cell.dataset ? Number(cell.dataset.v) : cell.textContent; };
   const order = (a, b) => typeof a === "number" ? a - b : a.localeCompare(b);
   const rows = [...body.rows].sort((a, b) => (down ? 1 : -1) * order(key(a), key(b)));

@@ -4,16 +4,12 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import Tensor
-
 from transun.backbones import Backbone
-from transun.data import Dataset, Features, by_row, read_table
+from transun.data import Features, by_row, read_table
 from transun.heads import Head
 from transun.models.network import Model
 from transun.tables.model import TableModel, embedding_mlp
 from transun.tables.plan import Plan, make_plan
-from transun.training.evaluation import BATCH
 from transun.training.recipe import Recipe
 from transun.training.validated import fit_with_validation
 
@@ -133,23 +129,3 @@ def hold_out(table: "pa.Table", test_share: float, seed: int) -> tuple["pa.Table
         raise ValueError(
             f"{len(table)} rows cannot be split with a test share of {test_share:g}: {error}; give more rows"
         ) from None
-
-
-@torch.no_grad()
-def slopes(model: Model, data: Dataset) -> Tensor | None:
-    """How far the bias branch's label moves per unit of target, κ(u) (n,), for heads that have such a branch.
-
-    None where there is no such branch, or where its label is no multiple of the target and so has no slope.
-
-    >>> data = Dataset({"a": [0.0, 1.0]}, [2.0, 2.0])
-    >>> model = Model(Constant(), LogSUN()).prepare(data.targets())
-    >>> [round(value, 4) for value in slopes(model, data).tolist()]  # 1 / (2 + 1)
-    [0.3333, 0.3333]
-    """
-    kappas = []
-    for batch in data.batches(BATCH):
-        kappa = model.head.kappa(model.raw(batch.x))
-        if kappa is None:
-            return None
-        kappas.append(kappa)
-    return torch.cat(kappas)

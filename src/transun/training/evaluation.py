@@ -10,7 +10,7 @@ from transun.backbones import Inputs
 from transun.metrics import STANDARD, Meter, Metric
 from transun.models.network import Model
 
-__all__ = ["Rows", "Source", "evaluate", "measure", "predict"]
+__all__ = ["Rows", "Source", "evaluate", "measure", "predict", "predict_with_kappa"]
 
 # Large enough that Python is idle most of the time, small enough for any memory.
 BATCH = 16_384
@@ -47,6 +47,25 @@ def predict(model: Model, data: Source, *, batch_size: int = BATCH) -> Tensor:
     [2.0, 2.0]
     """
     return torch.cat([pred for pred, _ in _predictions(model, data, batch_size)])
+
+
+@torch.no_grad()
+def predict_with_kappa(model: Model, data: Source, *, batch_size: int = BATCH) -> tuple[Tensor, Tensor | None]:
+    """Predictions (n,) and the slope κ(u) of the bias branch (n,), or None where the head has none, in one pass.
+
+    >>> data = Dataset({"a": [0.0, 1.0]}, [2.0, 2.0])
+    >>> pred, kappa = predict_with_kappa(Model(Constant(), LogSUN()).prepare(data.targets()), data)
+    >>> [round(value, 4) for value in kappa.tolist()]  # 1 / (2 + 1)
+    [0.3333, 0.3333]
+    """
+    model.eval()
+    preds, kappas = [], []
+    for rows in data.batches(batch_size):
+        raw = model.raw(rows.x)
+        preds.append(model.head(raw))
+        kappas.append(model.head.kappa(raw))
+    known = [kappa for kappa in kappas if kappa is not None]
+    return torch.cat(preds), torch.cat(known) if len(known) == len(kappas) else None
 
 
 @torch.no_grad()

@@ -8,9 +8,8 @@ import torch
 
 from transun.data import Dataset
 from transun.models.network import Model
-from transun.tables.training import slopes
 from transun.training.calibration import balance, calibrate
-from transun.training.evaluation import predict
+from transun.training.evaluation import predict, predict_with_kappa
 from transun.training.history import History
 from transun.training.recipe import Recipe
 from transun_paper.lab.encoded_dataset import Frozen
@@ -66,10 +65,11 @@ def _report(run: Run, data: Frozen, model: Model, history: History | FloatingPoi
         model = calibrate(model, data.valid, run.correction)
     if run.balanced:
         model = balance(model, data.train, data.valid)
-    train, valid, test = (predict(model, part) for part in (data.train, data.valid, data.test))
+    train, valid = (predict(model, part) for part in (data.train, data.valid))
+    test, kappa = predict_with_kappa(model, data.test)
     if not all(bool(part.isfinite().all()) for part in (train, valid, test)):
         return {"failed": "a prediction is not finite"}
-    found = assess(Predictions(train, valid, test, slopes(model, data.test)), data)
+    found = assess(Predictions(train, valid, test, kappa), data)
     parameters = sum(parameter.numel() for parameter in model.parameters())
     taken = history.checks[-1].step
     report = {

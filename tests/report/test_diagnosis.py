@@ -1,4 +1,4 @@
-"""The diagnosis as a page, as Markdown and as JSON: one content, nothing from outside, hostile names harmless."""
+"""The report of a diagnosis: a page that loads nothing, Markdown and JSON with the same numbers, harmless names."""
 
 import json
 import re
@@ -10,7 +10,16 @@ import pytest
 from browser import Browser, find_browser
 from pages import Collector
 from transun.diagnosis import diagnose
-from transun.report.diagnosis import diagnosis_json, diagnosis_markdown, diagnosis_page
+from transun.report.diagnosis import diagnosis_document, diagnosis_json
+
+
+def diagnosis_page(found):
+    return diagnosis_document(found).html()
+
+
+def diagnosis_markdown(found):
+    return diagnosis_document(found).markdown()
+
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -36,9 +45,7 @@ def found():
 
 @pytest.fixture(scope="module")
 def parsed(found):
-    collector = Collector()
-    collector.feed(diagnosis_page(found))
-    return collector
+    return Collector.read(diagnosis_page(found))
 
 
 def test_the_page_loads_nothing(found, parsed):
@@ -54,7 +61,7 @@ def test_hostile_names_are_text(parsed):
     scripts = [attrs for tag, attrs in parsed.tags if tag == "script"]
     assert len(scripts) == 1  # our own
     assert not [name for _, attrs in parsed.tags for name in attrs if name.startswith("on")]
-    text = "".join(parsed.words)
+    text = parsed.text
     assert "<script>alert(1)</script>" in text
     assert COLUMN in text
     assert "orders<b>.csv" in text
@@ -74,10 +81,11 @@ def test_hostile_names_do_nothing_in_markdown(found):
 
 def test_the_three_forms_say_the_same(found, parsed):
     data = json.loads(diagnosis_json(found))
-    text, page = "".join(parsed.words), diagnosis_markdown(found)
-    assert data["metrics"][0]["value"] == found.metrics[0].value
+    text, page = parsed.text, diagnosis_markdown(found)
+    assert {each["name"]: each["value"] for each in data["metrics"]}["PGR"] == found.metric("PGR").value
     assert data["source"]["rows"] == 6000
-    for number in (f"{found.metrics[0].value:.4g}", f"{found.advice.power.value:.2f}", "6,000", found.advice.head):
+    pgr = f"{found.metric('PGR').value:.3f}"
+    for number in (pgr, f"{found.advice.power.value:.2f}", "6,000", found.advice.head):
         assert number in text
         assert number in page
     assert found.verdict.text.split(";")[0] in text
@@ -89,7 +97,7 @@ def test_the_three_forms_say_the_same(found, parsed):
 def test_what_is_not_finite_is_null_in_json():
     data = json.loads(diagnosis_json(diagnose([1.0, 2.0, 4.0, 0.0], [1.0, 2.0, 3.0, 0.0])))
     assert data["advice"]["power"]["value"] is None
-    assert data["cures"] == []
+    assert data["corrections"] == []
 
 
 @pytest.mark.parametrize("rows", [3, 40, 400])

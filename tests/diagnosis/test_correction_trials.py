@@ -1,12 +1,12 @@
-"""Corrections and advice: judged on rows they have not seen, and right on known truth."""
+"""Corrections and advice: applied to rows that they were not learned from, and right where the truth is known."""
 
 import numpy as np
 import pytest
 
 from transun.diagnosis import diagnose
-from transun.diagnosis.advice import choose, variance_power
+from transun.diagnosis.advice import choose_head, variance_power_by_bins
 from transun.diagnosis.candidates import log_like
-from transun.diagnosis.cures import FOLDS, cross_fitted, treatments, try_cures
+from transun.diagnosis.correction_trials import FOLDS, correction_trials, out_of_fold, run_trials
 from transun.diagnosis.result import Estimate
 from transun.models.spec import dumps, loads
 from transun.schemes import PowerVariance
@@ -20,22 +20,24 @@ def biased(rows=20_000, sigma=0.8, seed=0):
 
 def test_every_correction_repairs_the_total_of_a_log_model():
     y, pred, fold = biased()
-    found = try_cures(treatments(log_like(y), PowerVariance(2.0), len(y)), y, pred, np.ones_like(y), fold, False)
+    found = run_trials(
+        correction_trials(log_like(y), PowerVariance(2.0), len(y)), y, pred, np.ones_like(y), fold, False
+    )
     assert found[0].pgr.value == pytest.approx(np.exp(-0.32), rel=0.05)
     assert len(found) == 5
-    for cure in found[1:]:
-        assert cure.pgr.low <= 1.0 <= cure.pgr.high, cure.name
-        assert cure.nrmse.value < found[0].nrmse.value
+    for result in found[1:]:
+        assert result.pgr.low <= 1.0 <= result.pgr.high, result.name
+        assert result.nrmse.value < found[0].nrmse.value
 
 
 def test_a_row_does_not_see_itself():
     """Changing one target changes the corrected predictions of other folds only."""
     y, pred, fold = biased(rows=1000)
-    for treatment in treatments(log_like(y), PowerVariance(1.0), len(y)):
-        before = cross_fitted(treatment, y, pred, np.ones_like(y), fold)
+    for trial in correction_trials(log_like(y), PowerVariance(1.0), len(y)):
+        before = out_of_fold(trial, y, pred, np.ones_like(y), fold)
         spoiled = y.copy()
         spoiled[7] = 1e6
-        after = cross_fitted(treatment, spoiled, pred, np.ones_like(y), fold)
+        after = out_of_fold(trial, spoiled, pred, np.ones_like(y), fold)
         own = fold == fold[7]
         np.testing.assert_array_equal(after[own], before[own])
         assert not np.array_equal(after[~own], before[~own])
@@ -46,11 +48,11 @@ def test_the_variance_power_is_found(power):
     rng = np.random.default_rng(2)
     mean = np.exp(rng.uniform(0.0, 4.0, 40_000))
     y = mean + mean ** (power / 2.0) * rng.normal(size=len(mean))
-    found = variance_power(y, mean, np.ones_like(y))
+    found = variance_power_by_bins(y, mean, np.ones_like(y))
     assert found.low - 0.1 <= power <= found.high + 0.1
     assert found.value == pytest.approx(power, abs=0.1)
     # A biased prediction must not look like noise that grows.
-    assert variance_power(y, 0.5 * mean, np.ones_like(y)).value == pytest.approx(power, abs=0.1)
+    assert variance_power_by_bins(y, 0.5 * mean, np.ones_like(y)).value == pytest.approx(power, abs=0.1)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +60,7 @@ def test_the_variance_power_is_found(power):
 )
 def test_t_and_kappa_make_the_noise_even(power, transform, kappa):
     y = np.array([1.0, 10.0, 100.0])
-    named, scheme, reason = choose(y, y, Estimate("", power, power, power), deciding=1e6)
+    named, scheme, reason = choose_head(y, y, Estimate("", power, power, power), effective_rows=1e6)
     assert dumps(named.transform) == transform
     assert scheme.power == kappa
     assert "grows like the mean" in reason
@@ -66,7 +68,7 @@ def test_t_and_kappa_make_the_noise_even(power, transform, kappa):
 
 def test_a_heavy_tail_keeps_kappa_gentle():
     y = np.array([1.0, 10.0, 100.0])
-    _, scheme, reason = choose(y, y, Estimate("", 2.0, 2.0, 2.0), deciding=10.0)
+    _, scheme, reason = choose_head(y, y, Estimate("", 2.0, 2.0, 2.0), effective_rows=10.0)
     assert scheme.power == 1.0
     assert "10 rows" in reason
 
@@ -74,10 +76,10 @@ def test_a_heavy_tail_keeps_kappa_gentle():
 def test_without_different_predictions_the_skewness_decides():
     rng = np.random.default_rng(3)
     nothing = Estimate("", np.nan, np.nan, np.nan)
-    skewed, _, why = choose(rng.lognormal(3.0, 1.0, 5000), np.ones(5000), nothing, 1e6)
+    skewed, _, why = choose_head(rng.lognormal(3.0, 1.0, 5000), np.ones(5000), nothing, 1e6)
     assert skewed.formula == "ln(1 + y)"
     assert "skewness" in why
-    symmetric, _, _ = choose(rng.normal(50.0, 10.0, 5000).clip(0.0), np.ones(5000), nothing, 1e6)
+    symmetric, _, _ = choose_head(rng.normal(50.0, 10.0, 5000).clip(0.0), np.ones(5000), nothing, 1e6)
     assert symmetric.formula == "y"
 
 

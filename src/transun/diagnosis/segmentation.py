@@ -1,4 +1,4 @@
-"""Segments of a column, chosen from a sample and then recognised in every piece of the data."""
+"""How a column divides rows into segments: chosen from a sample, then applied to every chunk of the data."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transun.diagnosis.moments import Floats
-from transun.diagnosis.reading import Rows
+from transun.diagnosis.reading import UsableRows
 
-__all__ = ["MOST", "Split", "by_number", "by_text", "holm", "quantile_edges"]
+__all__ = ["MOST", "Segmentation", "by_number", "by_text", "holm", "quantile_edges"]
 
 Integers = NDArray[np.int64]
 
-# The most values of a column that are shown by themselves; the rest is taken together.
+# The most values of a column that are segments of their own; the others form one segment.
 MOST = 20
 _BINS = 10
 # A text column whose values occur less than twice on average names rows, not segments.
@@ -24,8 +24,8 @@ _FEW_ROWS = 2
 _FEW_VALUES = 100
 
 
-class Split(Protocol):
-    """How the rows of a column fall into segments; `titles` names them."""
+class Segmentation(Protocol):
+    """A rule that assigns every row of a column to one of the segments named in `titles`."""
 
     @property
     def titles(self) -> tuple[str, ...]:
@@ -33,42 +33,42 @@ class Split(Protocol):
 
     @property
     def how(self) -> str:
-        """How they were chosen."""
+        """How the segments were chosen, in words."""
 
-    def codes(self, rows: Rows, column: str) -> Integers:
-        """The place of each row's segment among the titles."""
+    def codes(self, rows: UsableRows, column: str) -> Integers:
+        """The index of each row's segment in `titles`."""
 
 
 @dataclass(frozen=True)
-class Texts:
-    """The largest values, all others, and missing."""
+class ByText:
+    """A segment for each of the commonest values, one for all others, and one for missing values."""
 
     values: tuple[str, ...]
     titles: tuple[str, ...]
     how: str
 
-    def codes(self, rows: Rows, column: str) -> Integers:
-        """By the text of the value."""
-        codes: Integers = rows.chunk.codes(column, self.values)[rows.place]
+    def codes(self, rows: UsableRows, column: str) -> Integers:
+        """The index of each row's value."""
+        codes: Integers = rows.chunk.codes(column, self.values)[rows.index]
         return codes
 
 
 @dataclass(frozen=True)
-class Ranges:
-    """Numbers between edges, and missing."""
+class ByRange:
+    """A segment for each range between edges, and one for missing values."""
 
     edges: Floats
     titles: tuple[str, ...]
     how: str
 
-    def codes(self, rows: Rows, column: str) -> Integers:
-        """By the range that the number is in; a value on an edge belongs above it."""
-        numbers = rows.chunk.numbers(column)[rows.place]
+    def codes(self, rows: UsableRows, column: str) -> Integers:
+        """The index of each row's range; a number on an edge belongs to the range above it."""
+        numbers = rows.chunk.numbers(column)[rows.index]
         return np.where(np.isnan(numbers), len(self.edges) + 1, np.searchsorted(self.edges, numbers, side="right"))
 
 
-def by_text(column: str, values: Sequence[str | None]) -> Texts:
-    """The `MOST` commonest values of the sample, each its own segment.
+def by_text(column: str, values: Sequence[str | None]) -> ByText:
+    """Segments by value: each of the `MOST` commonest values of the sample is a segment of its own.
 
     >>> by_text("country", ["IT", "FR", "IT", None]).titles
     ('IT', 'FR', 'all others', 'missing')
@@ -82,11 +82,11 @@ def by_text(column: str, values: Sequence[str | None]) -> Texts:
     # By count, then by name, so that ties do not depend on the order of the rows.
     common = sorted(counts, key=lambda value: (-counts[value], value))[:MOST]
     how = f"{len(counts):,} values" + (f", the {MOST} largest are shown" if len(counts) > MOST else "")
-    return Texts(tuple(common), (*common, "all others", "missing"), how)
+    return ByText(tuple(common), (*common, "all others", "missing"), how)
 
 
-def by_number(values: Floats) -> Ranges:
-    """Ten ranges of about equally many rows.
+def by_number(values: Floats) -> ByRange:
+    """Segments by range: ten ranges of about equally many rows.
 
     >>> by_number(np.arange(100.0)).titles[:2]
     ('below 10', '10 to 20')
@@ -95,11 +95,11 @@ def by_number(values: Floats) -> Ranges:
     shown = [f"{edge:.4g}" for edge in edges]
     between = [f"{low} to {high}" for low, high in pairwise(shown)]
     ends = ([f"below {shown[0]}", *between, f"from {shown[-1]}"]) if shown else ["all"]
-    return Ranges(edges, (*ends, "missing"), f"numbers, cut into {len(edges) + 1} ranges of about equally many rows")
+    return ByRange(edges, (*ends, "missing"), f"numbers, cut into {len(edges) + 1} ranges of about equally many rows")
 
 
 def quantile_edges(values: Floats, weight: Floats, bins: int) -> Floats:
-    """Inner edges (at most bins − 1) of ranges of about equal weight, each edge a value; ties are never split.
+    """Inner edges (at most bins - 1) of ranges of about equal weight, each edge a value; ties are never split.
 
     >>> quantile_edges(np.array([1.0, 2.0, 3.0, 4.0]), np.ones(4), 2).tolist()
     [3.0]
@@ -118,15 +118,17 @@ def quantile_edges(values: Floats, weight: Floats, bins: int) -> Floats:
     return inner
 
 
-def holm(chances: Sequence[float]) -> list[float]:
-    """Holm's adjusted p-values: below α in any test that is true with probability α at most, however they depend.
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Holm's adjusted p-values: the probability that any true hypothesis gets one below α is at most α.
+
+    This holds however the tests depend on each other.
 
     >>> [round(p, 3) for p in holm([0.01, 0.04, 0.03])]
     [0.03, 0.06, 0.06]
     """
-    order = np.argsort(chances, kind="stable")
-    adjusted, highest = [1.0] * len(chances), 0.0
+    order = np.argsort(p_values, kind="stable")
+    adjusted, highest = [1.0] * len(p_values), 0.0
     for rank, index in enumerate(order):
-        highest = max(highest, min(1.0, (len(chances) - rank) * chances[index]))
+        highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[index]))
         adjusted[index] = highest
     return adjusted

@@ -1,0 +1,295 @@
+"""The report of a trained model: its assessment on held-out rows, its training, its features and its cost."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import transun
+from transun.diagnosis.result import Assessment, Level
+from transun.report.assessment import (
+    HOW_INTERVALS,
+    fair_value,
+    level_table,
+    metric_table,
+    metric_title,
+    segment_table,
+    verdict_box,
+)
+from transun.report.document import (
+    Block,
+    Cell,
+    Chart,
+    Code,
+    Document,
+    Figure,
+    Gallery,
+    Items,
+    Paragraph,
+    Section,
+    Table,
+    Tables,
+)
+from transun.report.formatting import number, sentence, share, visible
+from transun.report.svg import Canvas, linear_scale, log_scale, short
+from transun.support.text_form import arguments, dumps
+from transun.tables.model import TableModel
+from transun.tables.plan import Plan, TargetSummary
+from transun.training.history import Check, Step
+from transun.training.recipe import Recipe
+
+__all__ = [
+    "Cost",
+    "ModelReport",
+    "assessment_blocks",
+    "model_document",
+    "model_report",
+    "signed_error_chart",
+    "thinned",
+]
+
+# Points of a curve: more than a page is wide would only show the noise of single batches.
+_POINTS = 120
+_LEFT, _RIGHT, _TOP, _BOTTOM = 48.0, 350.0, 24.0, 160.0
+# A curve that falls by more than this factor is drawn on a logarithmic axis, or its end would be a flat line.
+_STEEP = 20.0
+
+_HOW = "All numbers are of held-out rows: neither the weights nor early stopping have seen them."
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What the training took: parameters learned, seconds, rows seen and steps made."""
+
+    parameters: int
+    seconds: float
+    rows_per_second: float
+    steps: int
+    best_step: int | None
+    stopped_early: bool
+
+
+@dataclass(frozen=True)
+class ModelReport:
+    """A training and the assessment of its model on held-out rows.
+
+    Attributes:
+        name: of the data.
+        plan: a row a column: name, kind, what it becomes, share missing, reason.
+        curves: by loss term, pairs of a step and the mean of the term around it.
+        recipe: every setting of the training as text.
+        test_share: the share of rows held out.
+        checks: metrics of the validation rows along training.
+
+    """
+
+    transun: str
+    name: str
+    target: str
+    weight: str | None
+    head: str
+    why: str
+    recipe: dict[str, str]
+    test_share: float
+    summary: TargetSummary
+    plan: list[tuple[str, str, str, str, str]]
+    rows: dict[str, int]
+    curves: dict[str, list[tuple[float, float]]]
+    checks: tuple[Check, ...]
+    assessment: Assessment
+    cost: Cost
+
+
+def model_report(
+    name: str, plan: Plan, recipe: Recipe, test_share: float, model: TableModel, assessment: Assessment
+) -> ModelReport:
+    """The report of a training on the data of this name."""
+    history = model.history
+    return ModelReport(
+        transun=transun.__version__,
+        name=name,
+        target=plan.target,
+        weight=plan.weight,
+        head=plan.head_text,
+        why=plan.why,
+        recipe={setting: dumps(value) for setting, value in arguments(recipe).items()},
+        test_share=test_share,
+        summary=plan.summary,
+        plan=plan.column_summary(),
+        rows={"training": history.train_rows, "validation": history.valid_rows, "test": assessment.rows},
+        curves=thinned(history.steps),
+        checks=tuple(history.checks),
+        assessment=assessment,
+        cost=Cost(
+            sum(parameter.numel() for parameter in model.model.parameters()),
+            history.seconds,
+            history.rows / history.seconds if history.seconds else math.nan,
+            history.steps[-1].step + 1 if history.steps else 0,
+            None if history.best is None else history.best.step,
+            history.stopped_early,
+        ),
+    )
+
+
+def thinned(steps: Sequence[Step]) -> dict[str, list[tuple[float, float]]]:
+    """Every loss term as a curve of at most 120 points, each the mean of neighbouring steps.
+
+    >>> thinned([Step(0, 0, 0.1, {"point": 4.0}), Step(1, 0, 0.1, {"point": 2.0})])
+    {'point': [(0.0, 4.0), (1.0, 2.0)]}
+    """
+    size = max(1, math.ceil(len(steps) / _POINTS))
+    groups = [steps[start : start + size] for start in range(0, len(steps), size)]
+    names = steps[0].terms if steps else {}
+    return {
+        name: [
+            (sum(step.step for step in group) / len(group), sum(step.terms[name] for step in group) / len(group))
+            for group in groups
+        ]
+        for name in names
+    }
+
+
+def model_document(report: ModelReport) -> Document:
+    """The report: verdict, metrics, bias by level and segment, training, feature plan and cost."""
+    assessment = report.assessment
+    weight = f" · weight {visible(report.weight)}" if report.weight is not None else ""
+    segments = [Section("By segment", [segment_table(assessment.segments, named=True)])] if assessment.segments else []
+    cost = f"{report.cost.parameters:,} parameters, {report.cost.seconds:.1f} s of training"
+    return Document(
+        "Model report",
+        f"{visible(report.name)} · {sum(report.rows.values()):,} rows · target {visible(report.target)}{weight}",
+        [verdict_box(assessment), Paragraph(["Head ", Code(report.head), f": {report.why}."])],
+        [
+            Section("Metrics of the held-out rows", [metric_table(assessment)]),
+            Section("By level of the prediction", [_levels(assessment.levels)]),
+            *segments,
+            Section("Training", _training(report)),
+            Section("Feature plan", [_plan_table(report.plan)]),
+            Section("Target of the training rows", [_target_table(report.summary)]),
+            Section("Cost and settings", [Tables([_cost_table(report), _settings_table(report)])]),
+            Section("How this was computed", [Items([_HOW, *HOW_INTERVALS])]),
+        ],
+        [metric_table(assessment), verdict_box(assessment), Paragraph([cost])],
+    )
+
+
+def assessment_blocks(assessment: Assessment) -> list[Block]:
+    """The assessment of a saved model, for a terminal."""
+    segments = [segment_table(assessment.segments, named=True)] if assessment.segments else []
+    return [metric_table(assessment), *segments, verdict_box(assessment)]
+
+
+def _levels(levels: Sequence[Level]) -> Chart:
+    figures = [Figure(signed_error_chart(levels), "Ten groups of rows by their prediction, with 95 % intervals.")]
+    kappas = [(float(index + 1), level.kappa) for index, level in enumerate(levels) if level.kappa is not None]
+    if kappas:
+        picture = _curve(kappas, "level of the prediction", "mean slope κ")
+        figures.append(Figure(picture, "κ scales the target of the bias branch: z learns y·κ."))
+    return Chart(figures, level_table(levels))
+
+
+def _training(report: ModelReport) -> list[Block]:
+    figures, ends = [], []
+    for term, points in report.curves.items():
+        figures.append(Figure(_curve(points, "step", f"loss term {term}"), f"{term}: mean over neighbouring batches."))
+        ends.append((term, points))
+    for name in dict.fromkeys(name for check in report.checks for name in check.values):
+        title = f"{name}, validation rows"
+        points = [(float(check.step), check.values[name]) for check in report.checks if name in check.values]
+        figures.append(Figure(_curve(points, "step", title, fair_value(name)), sentence(metric_title(name))))
+        ends.append((title, points))
+    rows = [
+        [Cell(title), *[Cell(number(value), value) for _, value in (points[0], points[-1])]] for title, points in ends
+    ]
+    gallery = Gallery(figures, {"Ends of the curves": Table(["curve", "at first", "at last"], rows)})
+    stopped = [Paragraph(["Stopped early: the validation error no longer fell."])] if report.cost.stopped_early else []
+    return [gallery, *stopped]
+
+
+def _plan_table(plan: Sequence[Sequence[str]]) -> Table:
+    rows = [[Cell(visible(text), None, "words") for text in row] for row in plan]
+    return Table(["column", "kind", "becomes", "missing", "why"], rows)
+
+
+def _target_table(summary: TargetSummary) -> Table:
+    rows = [
+        ("mean", number(summary.mean), summary.mean),
+        ("median", number(summary.median), summary.median),
+        ("99 % are at most", number(summary.p99), summary.p99),
+        ("largest", number(summary.largest), summary.largest),
+        ("exactly 0", share(summary.zeros, 1), summary.zeros),
+        ("below 0", share(summary.negative, 1), summary.negative),
+        ("skewness (0 symmetric, 2 exponential)", number(summary.skewness), summary.skewness),
+    ]
+    return Table(["target", "value"], [[Cell(name), Cell(text, value)] for name, text, value in rows])
+
+
+def _cost_table(report: ModelReport) -> Table:
+    cost = report.cost
+    rows = [
+        ("parameters", f"{cost.parameters:,}", float(cost.parameters)),
+        ("seconds of training", number(cost.seconds), cost.seconds),
+        ("rows a second", number(cost.rows_per_second), cost.rows_per_second),
+        ("steps", f"{cost.steps:,}", float(cost.steps)),
+        ("best step", "–" if cost.best_step is None else f"{cost.best_step:,}", float(cost.best_step or 0)),
+        *[(f"{part} rows", f"{count:,}", float(count)) for part, count in report.rows.items()],
+    ]
+    return Table(["cost", "value"], [[Cell(name), Cell(text, value)] for name, text, value in rows])
+
+
+def _settings_table(report: ModelReport) -> Table:
+    rows = [[Cell(name.replace("_", " ")), Cell(text)] for name, text in report.recipe.items()]
+    held_out = [Cell("test share"), Cell(f"{report.test_share:g}", report.test_share)]
+    return Table(["setting", "value"], [*rows, held_out])
+
+
+def _curve(points: Sequence[tuple[float, float]], x_title: str, y_title: str, target: float | None = None) -> str:
+    """A line through the points, with a dashed line where the values should end."""
+    finite = [(x, y) for x, y in points if math.isfinite(y)]
+    if not finite:
+        return ""
+    canvas = Canvas(200.0, f"{y_title} over {x_title}")
+    values = [y for _, y in finite] + ([] if target is None else [target])
+    low, high = min(values), max(values)
+    steep = target is None and low > 0.0 and high > _STEEP * low
+    margin = 0.04 * (high - low) or 0.02 * abs(high) or 1.0
+    y = log_scale(low, high, _BOTTOM, _TOP) if steep else linear_scale(low - margin, high + margin, _BOTTOM, _TOP)
+    x = linear_scale(0.0, max(step for step, _ in finite), _LEFT, _RIGHT)
+    canvas.y_axis(y, _LEFT, _RIGHT, y_title)
+    canvas.x_axis(x, _TOP, _BOTTOM, (_LEFT + _RIGHT) / 2, x_title)
+    if target is not None:
+        canvas.line([(_LEFT, y.position(target)), (_RIGHT, y.position(target))], "even")
+    canvas.line([(x.position(a), y.position(b)) for a, b in finite], "path")
+    if len(finite) <= 30:
+        for a, b in finite:
+            canvas.dot(x.position(a), y.position(b), "dot", f"{x_title} {number(a)}: {number(b)}")
+    return canvas.svg()
+
+
+def signed_error_chart(levels: Sequence[Level]) -> str:
+    """Signed TRE by level of the prediction with 95 % intervals; right totals lie on the dashed line."""
+    shown = [level for level in levels if math.isfinite(level.stre.value)]
+    if not shown:
+        return ""
+    canvas = Canvas(210.0, "signed total relative error by level of the prediction")
+    # One level far out, or its interval, would squeeze all the others: it is drawn at the edge.
+    sizes = sorted(abs(level.stre.value) for level in shown)
+    most = max(0.1, 2.5 * sizes[int(0.75 * (len(sizes) - 1))])
+    low = max(min(_finite(level.stre.low, -most) for level in shown), -most)
+    high = min(max(_finite(level.stre.high, most) for level in shown), most)
+    y = linear_scale(min(low, -0.02) * 1.05, max(high, 0.02) * 1.05, _BOTTOM, _TOP)
+    canvas.y_axis(y, _LEFT, _RIGHT, "signed TRE (below 0: too little predicted)")
+    step = (_RIGHT - _LEFT) / len(shown)
+    canvas.line([(_LEFT, y.position(0.0)), (_RIGHT, y.position(0.0))], "even")
+    for index, level in enumerate(shown):
+        at, stre = _LEFT + (index + 0.5) * step, level.stre
+        style = "" if 0.0 in stre else " bad"
+        canvas.line([(at, y.clamped(_finite(end, stre.value))) for end in (stre.low, stre.high)], f"range{style}")
+        title = f"{level.rows:,} rows: {stre.value:+.3f} ({stre.low:+.3f} to {stre.high:+.3f})"
+        canvas.dot(at, y.clamped(stre.value), f"dot{style}", title)
+        canvas.text(at, _BOTTOM + 14, short(level.pred))
+    canvas.text((_LEFT + _RIGHT) / 2, _BOTTOM + 30, "mean prediction of the level", style="axis")
+    return canvas.svg()
+
+
+def _finite(value: float, otherwise: float) -> float:
+    return value if math.isfinite(value) else otherwise

@@ -1,0 +1,85 @@
+"""A model evaluated on held-out rows: one encoding, the numbers of a streamed evaluation, and a true certificate."""
+
+import numpy as np
+import pytest
+
+from transun import Features, Id, LogMSE, LogSUN, Model, TableModel, embedding_mlp
+from transun.data import read_table
+from transun.diagnosis.evaluation import certify_folder, evaluate_held_out, evaluate_model, matches_certificate
+from transun.metrics import PGR, XAUC
+
+pytest.importorskip("scipy")
+
+
+def rows(count=400, seed=0):
+    rng = np.random.default_rng(seed)
+    item = rng.integers(0, 5, count)
+    return read_table(
+        {
+            "item": item,
+            "shop": rng.choice(["a", "b"], count),
+            "weight": rng.integers(1, 4, count),
+            "y": (1.0 + item) * rng.lognormal(0.0, 0.5, count),
+        }
+    )
+
+
+def model(head, table, weight=None):
+    features = Features({"item": Id()}).fit(table)
+    network = Model(embedding_mlp(features, hidden=(8,)), head)
+    trained = TableModel(features, network, "y", weight)
+    network.prepare(trained.dataset(table).targets())
+    return trained
+
+
+@pytest.mark.parametrize("weight", [None, "weight"])
+def test_rows_in_memory_get_the_numbers_of_a_streamed_evaluation(weight, tmp_path):
+    table = rows()
+    trained = model(LogMSE(), table, weight)
+    held_out, streamed = evaluate_held_out(trained, table, ["shop"]), evaluate_model(trained, table, ["shop"])
+    assert held_out == streamed.assessment
+    counts = table["weight"].to_numpy() if weight else None
+    for metric in (PGR, XAUC):
+        expected = metric(trained.predict(table).double(), table["y"].to_numpy(), counts)
+        assert held_out.metric(metric.name).value == pytest.approx(expected, rel=1e-6)
+    assert streamed.dropped == 0
+
+
+def test_held_out_rows_are_encoded_once(monkeypatch):
+    table = rows()
+    trained = model(LogSUN(), table)
+    encoded = []
+    encode = Features.encode
+    monkeypatch.setattr(Features, "encode", lambda self, source: encoded.append(1) or encode(self, source))
+    assessment = evaluate_held_out(trained, table, ["shop"])
+    assert len(encoded) == 1
+    # LogSUN's slope is κ = 1 / (T⁻¹(u) + 1), and untrained predictions are all alike.
+    (level,) = assessment.levels
+    assert 0.0 < level.kappa < 1.0
+
+
+def test_a_head_without_a_slope_has_none():
+    table = rows()
+    assert {level.kappa for level in evaluate_held_out(model(LogMSE(), table), table).levels} == {None}
+
+
+def test_segments_by_the_target_are_refused():
+    table = rows()
+    for evaluate in (evaluate_held_out, evaluate_model):
+        with pytest.raises(ValueError, match="columns known beforehand"):
+            evaluate(model(LogMSE(), table), table, ["y"])
+
+
+def test_a_certificate_is_of_exactly_its_rows(tmp_path):
+    table = rows()
+    trained = model(LogMSE(), table)
+    trained.save(tmp_path)
+    assessment = evaluate_held_out(trained, table, ["shop"])
+    certificate = certify_folder(tmp_path, trained, table, assessment, "all rows")
+    assert matches_certificate(tmp_path, trained, table)
+    assert not matches_certificate(tmp_path, trained, table.slice(1))
+    assert certificate.whole.metrics["PGR"].value == assessment.metric("PGR").value
+    assert {part.value: part.rows for part in certificate.segments} == {
+        segment.value: segment.rows for segment in assessment.segments[0].segments
+    }
+    assert set(certificate.segments[0].metrics) == {estimate.name for estimate in assessment.metrics}
