@@ -63,8 +63,6 @@ def test_imports_point_downwards(path):
         assert room in OWNERS.get(package, {room}), f"{room} imports {package}"
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
-
 def test_no_two_rooms_export_one_name():
     from transun import api
 

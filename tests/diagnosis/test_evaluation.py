@@ -49,8 +49,8 @@ def test_held_out_rows_are_encoded_once(monkeypatch):
     table = rows()
     trained = model(LogSUN(), table)
     encoded = []
-    encode = Features.encode
-    monkeypatch.setattr(Features, "encode", lambda self, source: encoded.append(1) or encode(self, source))
+    encode = Features._encode
+    monkeypatch.setattr(Features, "_encode", lambda self, table: encoded.append(1) or encode(self, table))
     assessment = evaluate_held_out(trained, table, ["shop"])
     assert len(encoded) == 1
     # LogSUN's slope is κ = 1 / (T⁻¹(u) + 1), and untrained predictions are all alike.

@@ -5,16 +5,13 @@ from contextlib import nullcontext
 
 from torch import Tensor
 
-from transun.metrics import NRMSE, PGR, Metric
+from transun.metrics import PGR, Metric
 from transun.models.network import Model
 from transun.training.averaging import Average
 from transun.training.evaluation import Source, measure
 from transun.training.history import Check
 
 __all__ = ["EarlyStopping"]
-
-# Every check computes these besides the monitor, for the learning curves of reports: error, and bias of the total.
-_ALWAYS = (NRMSE, PGR)
 
 
 class EarlyStopping:
@@ -41,7 +38,7 @@ class EarlyStopping:
 
     def check(self, step: int) -> Check:
         """Measure the weights after `step` steps, and keep them if they are the best so far."""
-        metrics = (self.monitor, *(metric for metric in _ALWAYS if metric.name != self.monitor.name))
+        metrics = dict.fromkeys([self.monitor, PGR])  # reports show the bias of the total along training
         with nullcontext() if self.average is None else self.average.standing_in():
             check = Check(step, measure(self.model, self.valid, metrics).compute())
             self.checks_since_best += 1

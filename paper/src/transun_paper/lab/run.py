@@ -10,6 +10,7 @@ from transun.backbones import Backbone, EmbeddingMLP
 from transun.corrections import Correction
 from transun.data import Dataset
 from transun.heads import Head
+from transun.metrics import NRMSE
 from transun.models.network import Model
 from transun.models.spec import dumps, loads
 from transun.training.averaging import EMA
@@ -28,7 +29,7 @@ def lab_recipe(**changes: Any) -> Recipe:
         **changes: settings of `Recipe` that differ.
 
     """
-    return plain_recipe(**{"averaging": EMA(), "patience": 2} | changes)
+    return plain_recipe(**{"averaging": EMA(), "monitor": NRMSE, "patience": 2} | changes)
 
 
 def fit_run(
