@@ -3,9 +3,10 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from transun.support.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from transun.tables.model import TableModel
@@ -42,8 +43,8 @@ def is_model(path: Path) -> bool:
 def load_trained(folder: Path) -> "TableModel":
     """The model in a folder, or an error that says which folder to give."""
     if not folder.exists():
-        near = get_close_matches(folder.name, [other.name for other in folder.parent.glob("*") if is_model(other)])
-        hint = f"did you mean {' or '.join(near)}?" if near else "train one first: transun fit DATA --target y"
+        models = [other.name for other in folder.parent.glob("*") if is_model(other)]
+        hint = did_you_mean(folder.name, models, show=str) or "train one first: transun fit DATA --target y"
         raise FileNotFoundError(f"there is no model {folder}: {hint}")
     if not is_model(folder):
         raise ValueError(f"{folder} holds no model: give the folder that `transun fit` wrote")

@@ -5,7 +5,8 @@ import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
+
+from transun.support.suggest import did_you_mean
 
 __all__ = ["Requirement", "Verdict"]
 
@@ -95,12 +96,11 @@ def _walk_side(node: ast.expr, names: Sequence[str] | None) -> None:
             _walk_side(one, names)
         case ast.Name(id=name):
             if names is not None and name not in names:
-                near = " or ".join(map(repr, get_close_matches(name.lower(), names, n=2)))
                 shown = ", ".join(each for each in names if not each.endswith(("_low", "_high")))
-                hint = f"did you mean {near}? " if near else ""
+                hint = f"{did_you_mean(name, names)} There are {shown}".lstrip()
                 raise ValueError(
-                    f"a requirement names {name!r}, which is no metric here: {hint}There are {shown}, and with _low "
-                    "or _high the ends of their intervals"
+                    f"a requirement names {name!r}, which is no metric here: {hint}, and with _low or _high the ends "
+                    "of their intervals"
                 )
         case _:
             raise _unreadable(node)
