@@ -12,7 +12,7 @@ from transun.data.fingerprint import fingerprint
 from transun.diagnosis.assessment import Assessment, assess, certify
 from transun.diagnosis.moments import Floats
 from transun.models.certificate import Certificate, read_certificate, write_certificate
-from transun.models.checkpoint import describe_model
+from transun.models.description import describe_model
 from transun.support.extras import need
 from transun.tables.model import TableModel
 from transun.tables.prediction import score
