@@ -62,12 +62,12 @@ class Module:
 
 def modules(package: str, folder: Path) -> dict[str, Module]:
     """Every module of a package by name; a package goes by its own name, not by that of its `__init__`."""
-    found = {}
+    by_name = {}
     for path in sorted(folder.rglob("*.py")):
         parts = [package, *path.relative_to(folder).with_suffix("").parts]
         name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-        found[name] = Module(name, path)
-    return found
+        by_name[name] = Module(name, path)
+    return by_name
 
 
 PRODUCT = modules("transun", ROOT / "src" / "transun")
@@ -90,13 +90,13 @@ def inner_imports(room: str, package: Mapping[str, Module]) -> dict[str, set[str
 
 
 def imported_modules(names: Iterable[str], package: Mapping[str, Module]) -> set[str]:
-    """The modules that imported names belong to: `transun.heads.GTS` is found in `transun.heads`."""
-    found = set()
+    """The modules that imported names belong to: `transun.heads.GTS` belongs to `transun.heads`."""
+    owners = set()
     for name in names:
         while name and name not in package:
             name = name.rpartition(".")[0]
-        found |= {name} - {""}
-    return found
+        owners |= {name} - {""}
+    return owners
 
 
 def layers(graph: Mapping[str, set[str]]) -> list[list[str]]:

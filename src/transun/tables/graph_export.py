@@ -141,7 +141,8 @@ class _FlatWeights(nn.Module):
         self.names: dict[str, str] = {}
         for name, weight in (*module.named_parameters(), *module.named_buffers()):
             self.names[name] = f"weight_{len(self.names)}"
-            self.register_buffer(self.names[name], weight.detach())
+            # Buffers become parameters too, because torch looks up an attribute among the parameters first.
+            self.register_parameter(self.names[name], nn.Parameter(weight.detach(), requires_grad=False))
 
     def forward(self, batch: dict[str, Tensor]) -> Tensor:
         weights = {name: getattr(self, flat_name) for name, flat_name in self.names.items()}
