@@ -12,7 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 # Functions that import a library whose name is an argument; see `transun.support.extras`.
-_IMPORTING_FUNCTIONS = ("need", "require", "import_module")
+_IMPORTING_FUNCTIONS = ("need", "import_module")
 
 
 @dataclass(frozen=True)
