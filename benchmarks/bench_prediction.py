@@ -1,6 +1,6 @@
 """What the bias branch costs in prediction: exported LogSUN against exported LogMSE, call by call.
 
-Writes benchmarks/results/prediction.json. Both graphs are written by `export_model`, loaded again, and called in turn
+Writes benchmarks/results/prediction.json. Both graphs are written by `export`, loaded again, and called in turn
 with the same rows, so that whatever else the machine does falls on both. Two at a time: the weights of more graphs push
 each other out of the cache, and then a graph is charged for having weights at all.
 """
@@ -24,7 +24,7 @@ from record import Cell, machine, write
 from transun import EmbeddingMLP, Features, LogMSE, LogSUN, Model, fit
 from transun.data.kinds import Bag, Id, Kind, Numbered
 from transun.heads import Head
-from transun.tables.export import export_model
+from transun.tables.graph_export import export
 from transun.tables.model import TableModel, embedding_mlp
 from transun.training.recipe import plain_recipe
 
@@ -55,7 +55,7 @@ def graphs(folder: Path, formats: dict[str, str]) -> tuple[dict[tuple[str, int],
         model = Model(backbone, head)
         fit(model, data.take(torch.arange(TRAINED)), plain_recipe())
         for runtime, suffix in formats.items():
-            found = export_model(TableModel(features, model, "y"), folder / f"{side}{suffix}")
+            found = export(TableModel(features, model, "y"), folder / f"{side}{suffix}")
             print(f"{runtime}, {side}: differs from the model by {found.difference:.1e}", flush=True)
             loaded[runtime, side] = LOADERS[runtime](found.path)
     return loaded, backbone, data.x

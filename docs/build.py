@@ -1,4 +1,4 @@
-"""Fill the marked blocks of the pages from the reports in the repository: no number is typed by hand.
+"""Fill the marked blocks of the pages from the reports and the imports in the repository: nothing is typed by hand.
 
 `python docs/build.py` rewrites them; `python docs/build.py --check` fails if one is out of date.
 """
@@ -9,6 +9,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from layers import picture
 
 from transun.report.markdown import table, yes
 
@@ -79,12 +81,13 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "boosters": boosters_block,
     "leaderboard": leaderboard_block,
     "ahead": lambda: claims_block("ahead"),
+    "layers": picture,
 }
-PAGES = [ROOT / "README.md"]
+PAGES = [ROOT / "README.md", ROOT / "docs" / "architecture.md"]
 
 
 def filled(text: str) -> str:
-    """The page with every marked block replaced by what the reports say."""
+    """The page with every marked block replaced by its present content."""
     for name, block in BLOCKS.items():
         pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.DOTALL)
         text = pattern.sub(lambda match, block=block: f"{match[1]}{block()}\n{match[2]}", text)

@@ -5,7 +5,7 @@ import pytest
 from sklearn.dummy import DummyRegressor
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LinearRegression
-from sklearn.model_selection import cross_val_predict
+from sklearn.model_selection import KFold, cross_val_predict
 
 from estimators.world import world
 from transun.estimators import Balance, BalancedRegressor
@@ -16,20 +16,20 @@ RNG = np.random.default_rng(0)
 class TestOverall:
     def test_the_total_is_exact(self):
         pred, y = RNG.uniform(1.0, 2.0, 500), RNG.lognormal(1.0, 1.0, 500)
-        assert Balance()(pred, y)(pred).sum() == pytest.approx(y.sum())
+        assert Balance()(pred, y).apply(pred).sum() == pytest.approx(y.sum())
 
     def test_weighted_totals(self):
         pred, y, weight = RNG.uniform(1.0, 2.0, 500), RNG.lognormal(1.0, 1.0, 500), RNG.uniform(0.0, 3.0, 500)
-        assert weight @ Balance()(pred, y, weight)(pred) == pytest.approx(weight @ y)
+        assert weight @ Balance()(pred, y, weight).apply(pred) == pytest.approx(weight @ y)
 
     def test_signed_targets_get_a_shift(self):
         pred, y = RNG.standard_normal(500), RNG.standard_normal(500) + 0.5
         balanced = Balance()(pred, y)
         assert balanced.factor == 1.0
-        assert balanced(pred).sum() == pytest.approx(y.sum())
+        assert balanced.apply(pred).sum() == pytest.approx(y.sum())
 
     def test_targets_that_are_all_zero(self):
-        assert (Balance()(np.ones(3), np.zeros(3))(np.ones(3)) == 0.0).all()
+        assert (Balance()(np.ones(3), np.zeros(3)).apply(np.ones(3)) == 0.0).all()
 
 
 class TestSegments:
@@ -45,7 +45,7 @@ class TestSegments:
         balanced = Balance(by="g")(pred, y, segment=segment)
         # sd of a ratio of totals: 0.5/√4000 = 0.8 %
         assert [balanced.segments[k] for k in range(4)] == pytest.approx(true, rel=0.04)
-        assert balanced(pred, segment).sum() == pytest.approx(y.sum())
+        assert balanced.apply(pred, segment).sum() == pytest.approx(y.sum())
 
     def test_noise_is_shrunk_away(self):
         """500 segments of ten rows without true differences: plain ratios scatter by 16 %, shrunk ones hardly."""
@@ -61,18 +61,18 @@ class TestSegments:
         shrunk = np.array([Balance(by="g")(pred, y, segment=segment).segments[k] for k in range(300)])
         plain = np.bincount(segment, y) / np.bincount(segment, pred)
         pooled = np.full(300, y.sum() / pred.sum())
-        errors = [np.mean((found - true) ** 2) for found in (shrunk, plain, pooled)]
+        errors = [np.mean((factors - true) ** 2) for factors in (shrunk, plain, pooled)]
         assert errors[0] < min(errors[1:])
 
     def test_new_segments_get_the_overall_factor(self):
         pred, y, segment = self.draw([0.5, 2.0], 1_000)
         balanced = Balance(by="g")(pred, y, segment=segment)
-        assert balanced(np.array([1.0]), np.array([99])) == pytest.approx([y.sum() / pred.sum()])
+        assert balanced.apply(np.array([1.0]), np.array([99])) == pytest.approx([y.sum() / pred.sum()])
 
     def test_a_segment_without_targets_keeps_close_to_the_others(self):
         pred, y, segment = self.draw([1.0, 1.0, 0.0], 200)
         balanced = Balance(by="g")(pred, y, segment=segment)
-        assert balanced(pred, segment).sum() == pytest.approx(y.sum())
+        assert balanced.apply(pred, segment).sum() == pytest.approx(y.sum())
         assert balanced.segments[2] > 0.0
 
     def test_signed_targets_are_refused(self):
@@ -85,13 +85,11 @@ class TestRegressor:
     forest = RandomForestRegressor(10, min_samples_leaf=20, random_state=0, n_jobs=1)
 
     def test_the_factor_is_that_of_out_of_fold_predictions(self):
-        from sklearn.model_selection import KFold
-
         model = BalancedRegressor(self.forest, cv=KFold(4)).fit(self.data.X, self.data.y)
         held_out = cross_val_predict(self.forest, self.data.X, self.data.y, cv=KFold(4))
-        assert model.balanced_.factor == pytest.approx(self.data.y.sum() / held_out.sum())
+        assert model.balance_.factor == pytest.approx(self.data.y.sum() / held_out.sum())
         plain = self.forest.fit(self.data.X, self.data.y).predict(self.data.X)
-        assert model.predict(self.data.X) == pytest.approx(model.balanced_.factor * plain)
+        assert model.predict(self.data.X) == pytest.approx(model.balance_.factor * plain)
 
     @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
     def test_segments_by_name(self, frame):
@@ -99,12 +97,12 @@ class TestRegressor:
         model = BalancedRegressor(DummyRegressor(), balance=Balance(by="level"), random_state=0)
         pred = model.fit(frame(table), self.data.y).predict(frame(table))
         for level in np.unique(table["level"]):
-            own = table["level"] == level
-            assert pred[own].sum() == pytest.approx(self.data.y[own].sum(), rel=0.05)
+            rows = table["level"] == level
+            assert pred[rows].sum() == pytest.approx(self.data.y[rows].sum(), rel=0.05)
 
     def test_segments_by_position(self):
         model = BalancedRegressor(LinearRegression(), balance=Balance(by=0)).fit(self.data.X + 1.0, self.data.y)
-        assert set(model.balanced_.segments) == set(np.unique(self.data.X[:, 0]) + 1.0)
+        assert set(model.balance_.segments) == set(np.unique(self.data.X[:, 0]) + 1.0)
 
     def test_a_missing_column_is_named(self):
         with pytest.raises(ValueError, match="X has no column 'country'"):

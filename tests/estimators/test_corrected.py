@@ -8,7 +8,7 @@ from sklearn.tree import DecisionTreeRegressor
 from estimators.world import world
 from transun import Identity, NormalTheory, Power, Smearing
 from transun.estimators import CorrectedRegressor
-from transun.estimators.corrected import NAMED
+from transun.estimators.corrected import CORRECTIONS
 
 DATA = world(4_000, seed=3)
 TREE = DecisionTreeRegressor(random_state=0)
@@ -63,7 +63,7 @@ def test_an_object_is_the_same_as_its_name_and_stays_unfitted():
     )
     assert (by_object.predict(DATA.X) == by_name.predict(DATA.X)).all()
     assert not mine.residuals.any()
-    assert not NAMED["smearing"].residuals.any()
+    assert not CORRECTIONS["smearing"].residuals.any()
 
 
 def test_learns_from_rows_that_the_model_did_not_see():

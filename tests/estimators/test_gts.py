@@ -16,7 +16,7 @@ from sklearn.tree import DecisionTreeRegressor
 from estimators.world import world
 from transun import Identity, Log1p, Power, PowerVariance, ReciprocalTarget
 from transun.estimators import AmplificationWarning, GTSRegressor
-from transun.estimators.support import Support
+from transun.estimators.gts import RatioGuard
 
 TREE = DecisionTreeRegressor(random_state=0)
 
@@ -116,7 +116,7 @@ class TestPrefit:
         fixed = GTSRegressor(trained, target_transform=Log1p(), cv="prefit").fit(new.X, new.y)
         assert fixed.predict(new.X).sum() == pytest.approx(new.y.sum())
 
-    def test_units_that_do_not_fit_are_said(self):
+    def test_units_that_do_not_fit_cause_a_warning(self):
         trained = DecisionTreeRegressor(random_state=0).fit(self.data.X, self.data.y)
         with pytest.warns(UserWarning, match="target_transform=Identity"):
             GTSRegressor(trained, cv="prefit").fit(self.data.X, self.data.y)
@@ -232,8 +232,8 @@ class TestFitting:
         assert (predictions(1) == predictions(2)).all()
 
 
-class TestSupport:
-    def test_a_ratio_beyond_the_targets_is_replaced_and_said(self):
+class TestRatioGuard:
+    def test_a_ratio_beyond_the_targets_is_replaced_with_a_warning(self):
         class Wild(LinearRegression):
             def predict(self, X):
                 return super().predict(X) * 1e6
@@ -247,14 +247,14 @@ class TestSupport:
     def test_bins_know_their_own_extremes(self):
         slope = np.repeat([0.1, 1.0], 100)
         y = np.concatenate([np.linspace(5.0, 15.0, 100), np.linspace(0.5, 1.5, 100)])
-        support = Support.of(slope, y)
-        pred, outside = support(np.array([2.0, 2.0]), np.array([0.1, 1.0]))  # 20 is above 15, 2 above 1.5
+        guard = RatioGuard.learn(slope, y)
+        pred, outside = guard.divide(np.array([2.0, 2.0]), np.array([0.1, 1.0]))  # 20 is above 15, 2 above 1.5
         assert outside.all()
         assert pred == pytest.approx([10.0, 1.0])  # mean of y·κ is 1 in both
 
     def test_equal_slopes_make_one_bin(self):
-        support = Support.of(np.ones(500), np.arange(500.0))
-        assert len(support.ratio) == 1
+        guard = RatioGuard.learn(np.ones(500), np.arange(500.0))
+        assert len(guard.mean_z) == 1
 
 
 class TestMistakes:

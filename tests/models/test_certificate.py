@@ -1,4 +1,4 @@
-"""A certificate comes back as it was written; what was changed, damaged or swapped is told."""
+"""A certificate comes back as it was written; one that was changed, damaged or swapped is refused."""
 
 import json
 import math
@@ -6,6 +6,8 @@ import math
 import pytest
 
 from transun.models.certificate import Certificate, Measured, Part, read_certificate, write_certificate
+from transun.models.description import MODEL_FILE, Description, write_description
+from transun.support.files import checksum
 
 WHOLE = Part("", "all rows", 90, {"TRE": Measured(0.1, 0.0, math.inf), "PGR": Measured(math.nan, math.nan, math.nan)})
 SEGMENT = Part("country", "IT", 40, {"TRE": Measured(0.2, 0.1, 0.3)})
@@ -26,7 +28,7 @@ CERTIFICATE = Certificate(
 
 @pytest.fixture
 def folder(tmp_path):
-    (tmp_path / "transun.json").write_text(json.dumps({"weights": "ab" * 32}))
+    write_description(Description("Constant()", "LogSUN()", 0, True, "ab" * 32), tmp_path)
     write_certificate(CERTIFICATE, tmp_path)
     return tmp_path
 
@@ -36,15 +38,15 @@ def same(a: Part, b: Part) -> bool:
 
 
 def test_it_comes_back(folder):
-    found = read_certificate(folder)
-    assert same(found.whole, WHOLE)
-    assert same(found.segments[0], SEGMENT)
-    assert (found.target, found.weight, found.seed, found.versions) == ("gmv", "w", 0, {"torch": "2"})
+    restored = read_certificate(folder)
+    assert same(restored.whole, WHOLE)
+    assert same(restored.segments[0], SEGMENT)
+    assert (restored.target, restored.weight, restored.seed, restored.versions) == ("gmv", "w", 0, {"torch": "2"})
 
 
 def test_writing_replaces_at_once(folder):
     write_certificate(CERTIFICATE, folder)
-    assert sorted(path.name for path in folder.iterdir()) == ["certificate.json", "transun.json"]
+    assert sorted(path.name for path in folder.iterdir()) == ["certificate.json", MODEL_FILE]
 
 
 def test_no_certificate_tells_how_to_get_one(tmp_path):
@@ -53,13 +55,13 @@ def test_no_certificate_tells_how_to_get_one(tmp_path):
 
 
 def test_of_another_model(folder):
-    (folder / "transun.json").write_text(json.dumps({"weights": "ee" * 32}))
+    write_description(Description("Constant()", "LogSUN()", 0, True, "ee" * 32), folder)
     with pytest.raises(ValueError, match="other weights"):
         read_certificate(folder)
 
 
 def test_without_a_model(folder):
-    (folder / "transun.json").unlink()
+    (folder / MODEL_FILE).unlink()
     with pytest.raises(ValueError, match="no readable model"):
         read_certificate(folder)
 
@@ -73,43 +75,41 @@ def test_damage(folder, text):
 
 def change(folder, edit, *, seal):
     """Edit the file; with a seal its checksum is made to fit, as a program that writes nonsense would."""
-    from transun.models.certificate import checksum
-
     path = folder / "certificate.json"
-    said = json.loads(path.read_text())
-    edit(said)
+    content = json.loads(path.read_text())
+    edit(content)
     if seal:
-        body = {name: value for name, value in said.items() if name not in ("format", "checksum")}
-        said["checksum"] = checksum(body)
-    path.write_text(json.dumps(said))
+        body = {name: value for name, value in content.items() if name not in ("format", "checksum")}
+        content["checksum"] = checksum(body)
+    path.write_text(json.dumps(content))
 
 
-def test_a_better_number_is_found_out(folder):
-    change(folder, lambda said: said["whole"]["metrics"]["TRE"].update(value=0.001), seal=False)
+def test_an_improved_number_is_detected(folder):
+    change(folder, lambda content: content["whole"]["metrics"]["TRE"].update(value=0.001), seal=False)
     with pytest.raises(ValueError, match="changed after it was written"):
         read_certificate(folder)
 
 
 @pytest.mark.parametrize(
-    ("edit", "told"),
+    ("edit", "message"),
     [
-        (lambda said: said.pop("target"), "damaged at 'target'"),
-        (lambda said: said.update(seed="0"), "damaged at 'seed'"),
-        (lambda said: said.update(more=1), "damaged at 'more'"),
-        (lambda said: said["whole"].pop("rows"), "in its metrics"),
-        (lambda said: said["whole"].update(rows=-1), "in its metrics"),
-        (lambda said: said["whole"]["metrics"]["TRE"].update(low="x"), "in its metrics"),
-        (lambda said: said["whole"]["metrics"]["TRE"].update(low=True), "in its metrics"),
-        (lambda said: said.update(segments=[1]), "in its metrics"),
+        (lambda content: content.pop("target"), "damaged at 'target'"),
+        (lambda content: content.update(seed="0"), "damaged at 'seed'"),
+        (lambda content: content.update(more=1), "damaged at 'more'"),
+        (lambda content: content["whole"].pop("rows"), "in its metrics"),
+        (lambda content: content["whole"].update(rows=-1), "in its metrics"),
+        (lambda content: content["whole"]["metrics"]["TRE"].update(low="x"), "in its metrics"),
+        (lambda content: content["whole"]["metrics"]["TRE"].update(low=True), "in its metrics"),
+        (lambda content: content.update(segments=[1]), "in its metrics"),
     ],
 )
-def test_fields_are_checked(folder, edit, told):
+def test_fields_are_checked(folder, edit, message):
     change(folder, edit, seal=True)
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=message):
         read_certificate(folder)
 
 
 def test_another_format(folder):
-    change(folder, lambda said: said.update(format=2), seal=True)
+    change(folder, lambda content: content.update(format=2), seal=True)
     with pytest.raises(ValueError, match="format 2"):
         read_certificate(folder)

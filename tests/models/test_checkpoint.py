@@ -20,7 +20,8 @@ from transun.backbones import DIN, ByCardinality, Constant, Custom, Dice, Embedd
 from transun.corrections import BinnedSmearing, NormalTheory, SecondOrder, Smearing, SmoothIsotonic
 from transun.data import Dataset
 from transun.heads import GTS, MSE, Corrected, LogMSE, LogSUN, Scaled
-from transun.models.checkpoint import describe_model, grow, load_model, save_model
+from transun.models.checkpoint import grow, load_model, save_model
+from transun.models.description import describe_model
 from transun.models.network import Model
 from transun.training.loop import fit
 from transun.training.optimisers import SGD, Adam
@@ -167,10 +168,10 @@ def test_the_description_reads_without_the_numbers(tmp_path):
     extra = {"rows": 24, "note": "žluťoučký", "curve": [0.5, None, {"a": True}]}
     save_model(trained(Scaled(MSE(), 2.5)), tmp_path, extra)
     weights_of(tmp_path).unlink()
-    said = describe_model(tmp_path)
-    assert said.head == "Scaled(PointHead(), 2.5)"
-    assert (said.seed, said.prepared, said.extra) == (3, True, extra)
-    assert said.versions["torch"] == torch.__version__
+    description = describe_model(tmp_path)
+    assert description.head == "Scaled(PointHead(), 2.5)"
+    assert (description.seed, description.prepared, description.extra) == (3, True, extra)
+    assert description.versions["torch"] == torch.__version__
 
 
 @pytest.mark.parametrize(
@@ -461,7 +462,7 @@ def disarmed(monkeypatch):
     for where, what in ((os, "system"), (subprocess, "Popen"), (pickle, "loads"), (pickle, "load"), (torch, "load")):
         monkeypatch.setattr(where, what, armed)
     for where, what in itertools.product(
-        ("support.text_form", "models.checkpoint"), ("eval", "exec", "__import__", "open")
+        ("support.text_form", "models.description", "models.checkpoint"), ("eval", "exec", "__import__", "open")
     ):
         monkeypatch.setattr(f"transun.{where}.{what}", armed, raising=False)
 

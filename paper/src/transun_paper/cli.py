@@ -105,12 +105,11 @@ def leaderboard(
 
 
 def _require_known(name: str, known: list[str]) -> None:
-    from difflib import get_close_matches
+    from transun.support.suggest import did_you_mean
 
     if name not in known:
-        near = get_close_matches(name, known, n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        raise ValueError(f"there is nothing called {name!r} to reproduce: {hint}There are all, {', '.join(known)}")
+        hint = f"{did_you_mean(name, known)} There are all, {', '.join(known)}".lstrip()
+        raise ValueError(f"there is nothing called {name!r} to reproduce: {hint}")
 
 
 def _folder(given: str) -> tuple[str, Path]:

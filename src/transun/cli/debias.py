@@ -22,7 +22,8 @@ from transun.cli.options import (
     ValidShare,
 )
 from transun.cli.output import print_blocks
-from transun.cli.sources import data_name, is_model, load_trained, new_folder, readable
+from transun.cli.sources import data_name, load_trained, new_folder, readable
+from transun.models.description import is_saved_model
 
 if TYPE_CHECKING:
     from transun.training.recipe import Recipe
@@ -67,7 +68,7 @@ def debias(
     """
     from transun.cli.training import make_recipe
 
-    if is_model(source):
+    if is_saved_model(source):
         if data is None:
             raise ValueError(f"{source} is a model: give the rows to learn its bias from, too")
         wrong = [

@@ -94,10 +94,10 @@ def _by_data(
 
 
 def _by_certificate(model: Path, required: "list[Requirement]", as_json: bool) -> None:
-    from transun.cli.sources import is_model
     from transun.models.certificate import certificate_json, read_certificate
+    from transun.models.description import is_saved_model
 
-    if not is_model(model):
+    if not is_saved_model(model):
         load_trained(model)  # raises an error that says what is wrong with the folder
     certificate = read_certificate(model)
     values = certificate.whole.names()

@@ -26,10 +26,10 @@ def export(
 
     Example: transun export model --out model.pt2
     """
-    from transun.tables.export import export_model, require_format
+    from transun.tables import graph_export
 
-    require_format(out)
-    found = export_model(load_trained(model), out)
+    graph_export.require_format(out)
+    found = graph_export.export(load_trained(model), out)
     if as_json:
         told = {"out": str(found.path), "document": str(found.document), "features": str(found.features)}
         typer.echo(json.dumps(told | {"max_relative_difference": found.difference, "inputs": found.inputs}))

@@ -10,7 +10,7 @@ import typer
 from transun.cli.app import app
 from transun.cli.options import Json
 from transun.cli.output import print_table
-from transun.cli.sources import is_model
+from transun.models.description import is_saved_model
 
 # The libraries in use, and the extra that installs those that are not always installed.
 _LIBRARIES = {
@@ -42,7 +42,7 @@ def info(
     """
     if path is None:
         _versions(as_json)
-    elif is_model(path):
+    elif is_saved_model(path):
         _model(path, as_json)
     else:
         _data(path, as_json)
@@ -77,7 +77,7 @@ def _model(folder: Path, as_json: bool) -> None:
     from transun.cli.evaluate import show_certificate
     from transun.data import Features
     from transun.models.certificate import certificate_json, read_certificate
-    from transun.models.checkpoint import describe_model
+    from transun.models.description import describe_model
 
     description = describe_model(folder)
     weights = folder / description.file

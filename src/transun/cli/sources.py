@@ -3,14 +3,16 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from transun.models.description import is_saved_model
+from transun.support.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from transun.tables.model import TableModel
 
-__all__ = ["STDIN", "data_name", "is_model", "load_trained", "new_folder", "readable", "write_texts"]
+__all__ = ["STDIN", "data_name", "load_trained", "new_folder", "readable", "write_texts"]
 
 STDIN = Path("-")
 
@@ -34,18 +36,13 @@ def data_name(data: Path) -> str:
     return "standard input" if data == STDIN else data.name or str(data)
 
 
-def is_model(path: Path) -> bool:
-    """Whether a folder holds a saved model."""
-    return (path / "transun.json").is_file()
-
-
 def load_trained(folder: Path) -> "TableModel":
     """The model in a folder, or an error that says which folder to give."""
     if not folder.exists():
-        near = get_close_matches(folder.name, [other.name for other in folder.parent.glob("*") if is_model(other)])
-        hint = f"did you mean {' or '.join(near)}?" if near else "train one first: transun fit DATA --target y"
+        models = [other.name for other in folder.parent.glob("*") if is_saved_model(other)]
+        hint = did_you_mean(folder.name, models, show=str) or "train one first: transun fit DATA --target y"
         raise FileNotFoundError(f"there is no model {folder}: {hint}")
-    if not is_model(folder):
+    if not is_saved_model(folder):
         raise ValueError(f"{folder} holds no model: give the folder that `transun fit` wrote")
     from transun.tables.model import load
 

@@ -7,13 +7,13 @@ A new format is one subclass of `Format` and one entry in `FORMATS`. `read_table
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from difflib import get_close_matches
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from transun.data.parquet import ParquetFiles
 from transun.data.schema import refuse_duplicates, require
 from transun.support.extras import need
+from transun.support.suggest import did_you_mean
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -303,9 +303,8 @@ def find_files(path: Path) -> tuple[Format, list[Path]]:
         absent = " and ".join(f"no *{format.endings[0]} file" for format in FORMATS)
         raise ValueError(f"the folder {path} holds {absent}: name another")
     if not path.exists():
-        similar = get_close_matches(path.name, [other.name for other in path.parent.glob("*")], n=2)
-        hint = f"; did you mean {' or '.join(similar)}?" if similar else ""
-        raise FileNotFoundError(f"there is no file {path}{hint}")
+        hint = did_you_mean(path.name, [other.name for other in path.parent.glob("*")], show=str)
+        raise FileNotFoundError(f"there is no file {path}; {hint}" if hint else f"there is no file {path}")
     format = format_of(path)
     if path.stat().st_size == 0:
         raise ValueError(f"{path} is an empty file: nothing was ever written to it")

@@ -2,11 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from transun.support.extras import need
+from transun.support.suggest import did_you_mean
 
 __all__ = ["MissingColumnError", "holds_lists", "holds_numbers", "refuse_duplicates", "require"]
 
@@ -30,11 +30,11 @@ class MissingColumnError(ValueError):
         super().__init__(self.name, self.columns, self.file)
 
     def __str__(self) -> str:
-        similar = " or ".join(map(repr, get_close_matches(self.name, self.columns, n=2)))
-        hint = f"did you mean {similar}? " if similar else ""
         more = f" and {len(self.columns) - 20} more" if len(self.columns) > 20 else ""
+        table = f"The table has {', '.join(self.columns[:20])}{more}"
+        hint = f"{did_you_mean(self.name, self.columns)} {table}".lstrip()
         where = "" if self.file is None else f"{self.file}: "
-        return f"{where}there is no column {self.name!r}: {hint}The table has {', '.join(self.columns[:20])}{more}"
+        return f"{where}there is no column {self.name!r}: {hint}"
 
 
 def require(columns: Iterable[str], wanted: Iterable[str], file: Path | None = None) -> list[str]:

@@ -16,7 +16,7 @@ from transun.diagnosis.assessment import assess
 from transun.diagnosis.moments import Floats
 from transun.diagnosis.result import Assessment, Estimate
 from transun.models.certificate import Certificate, Measured, Part, read_certificate, write_certificate
-from transun.models.checkpoint import describe_model
+from transun.models.description import describe_model
 from transun.support.extras import need
 from transun.tables.model import TableModel
 from transun.tables.prediction import score

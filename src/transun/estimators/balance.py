@@ -1,22 +1,29 @@
-"""Balance: what brings held-out predictions to the right total, overall and by segment."""
+"""Balance: factors, learned from out-of-fold predictions, that make totals right, overall and by segment."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing
+
+from transun.corrections import TotalRatio, TotalShift
+from transun.estimators.cross_fitting import OutOfFold, predict_1d, split_rows
+from transun.estimators.meta_regressor import MetaRegressor
+from transun.estimators.target import to_tensor
+from transun.transforms import Identity
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Balanced:
+class LearnedBalance:
     """Predictions times a factor, or plus a shift; the factor may differ by segment.
 
     Args:
-        factor: of rows whose segment has no factor of its own.
-        shift: what is added.
+        factor: the factor of rows whose segment is not in `segments`.
+        shift: the amount that is added.
         segments: factors by segment.
 
     """
@@ -25,18 +32,18 @@ class Balanced:
     shift: float = 0.0
     segments: Mapping[Any, float] = field(default_factory=dict)
 
-    def __call__(self, pred: Array, segment: NDArray[Any] | None = None) -> Array:
+    def apply(self, pred: Array, segment: NDArray[Any] | None = None) -> Array:
         """The balanced predictions."""
         if segment is None or not self.segments:
             return pred * self.factor + self.shift
-        known, place = np.unique(segment, return_inverse=True)
-        factors = np.array([self.segments.get(value, self.factor) for value in known.tolist()])
-        return np.asarray(pred * factors[place])
+        names, segment_of_row = np.unique(segment, return_inverse=True)
+        factors = np.array([self.segments.get(name, self.factor) for name in names.tolist()])
+        return np.asarray(pred * factors[segment_of_row])
 
 
 @dataclass(frozen=True)
 class Balance:
-    """Learns from held-out predictions the factor Σy / Σŷ that makes their total exact; called with them.
+    """Learns from out-of-fold predictions the factor Σy / Σŷ that makes their total exact.
 
     Boosted trees and early-stopped networks do not keep totals, whatever their loss. One factor costs no accuracy
     and no ranking. By segment, b_g = Σy_g / Σŷ_g is noisy where the segment is small, so log b_g is shrunk towards the
@@ -50,7 +57,7 @@ class Balance:
         by: a column of X, by name or position, whose values are the segments. None balances overall.
 
     >>> Balance()(np.array([1.0, 3.0]), np.array([2.0, 6.0]))
-    Balanced(factor=2.0, shift=0.0, segments={})
+    LearnedBalance(factor=2.0, shift=0.0, segments={})
 
     """
 
@@ -58,37 +65,123 @@ class Balance:
 
     def __call__(
         self, pred: Array, y: Array, weight: Array | None = None, segment: NDArray[Any] | None = None
-    ) -> Balanced:
-        """What balances these predictions of rows that their model did not see."""
+    ) -> LearnedBalance:
+        """The factors or the shift for these predictions, of rows that their model was not fitted to.
+
+        Balance is a callable because scikit-learn accepts no other object as the default of a parameter.
+        """
         weight = np.ones_like(y) if weight is None else weight
-        actual, predicted = float(weight @ y), float(weight @ pred)
-        if (y < 0.0).any() or predicted <= 0.0:
+        if (y < 0.0).any() or float(weight @ pred) <= 0.0:
             if segment is not None:
                 raise ValueError("Balance by segment needs targets that are not negative and positive predictions")
-            return Balanced(shift=(actual - predicted) / float(weight.sum()))
-        overall = actual / predicted
+            return LearnedBalance(shift=_total_shift(pred, y, weight))
+        overall = _total_ratio(pred, y, weight)
         if segment is None or overall == 0.0:
-            return Balanced(overall)
-        return Balanced(overall, segments=_shrunk(pred, y, weight, segment, overall))
+            return LearnedBalance(overall)
+        return LearnedBalance(overall, segments=_shrunk_factors(pred, y, weight, segment, overall))
+
+    def segments(self, X: Any) -> NDArray[Any] | None:
+        """The column of X that holds the segments, or None if the balance is overall."""
+        if self.by is None:
+            return None
+        try:
+            return np.asarray(_safe_indexing(X, self.by, axis=1))
+        except (KeyError, ValueError, IndexError) as error:
+            raise ValueError(f"Balance: X has no column {self.by!r} to take the segments from") from error
 
 
-def _shrunk(pred: Array, y: Array, weight: Array, segment: NDArray[Any], overall: float) -> dict[Any, float]:
-    known, place = np.unique(segment, return_inverse=True)
-    actual, predicted = (np.bincount(place, weight * values) for values in (y, pred))
+class BalancedRegressor(MetaRegressor):
+    """ŷ(x) = b·m(x): a regressor m fitted to all rows, and the factor b that makes its out-of-fold total exact.
+
+    The last step for any model whose sums people will add up; see `Balance` for segments and shrinkage. The total of
+    the training rows is of no use: a model that overfits has it right and is wrong elsewhere.
+
+    Args:
+        regressor: anything with `fit` and `predict`; histogram gradient boosting by default.
+        balance: whether to balance overall or by segment.
+        cv: folds or a splitter; each costs one more fit.
+        n_jobs: the number of folds fitted at the same time.
+        random_state: seed of the shuffling into folds.
+
+    Attributes:
+        regressor_: fitted to all rows.
+        balance_: the learned factors.
+
+    >>> from sklearn.dummy import DummyRegressor
+    >>> X, y = [[0]] * 3, [0.0, 0.0, 6.0]
+    >>> BalancedRegressor(DummyRegressor(strategy="constant", constant=1.0), cv=3).fit(X, y).predict([[0]])
+    array([2.])
+
+    """
+
+    def __init__(
+        self,
+        regressor: Any = None,
+        *,
+        balance: Balance = Balance(),
+        cv: Any = 5,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.regressor = regressor
+        self.balance = balance
+        self.cv = cv
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> Self:
+        """Fit the regressor to all rows, and once per fold for the factors."""
+        X, target, weight = self._check_training_rows(X, y, sample_weight)
+        fitting = self._fittings(weight, fit_params)["regressor"]
+        folds = split_rows(self.cv, X, target, self.random_state)
+        out_of_fold = OutOfFold.fit(fitting, X, target, folds, self.n_jobs)
+        rows = out_of_fold.rows
+        segment = self.balance.segments(X)
+        self.balance_ = self.balance(
+            out_of_fold.predictions,
+            target[rows],
+            None if weight is None else weight[rows],
+            None if segment is None else segment[rows],
+        )
+        self.regressor_ = fitting(X, target)
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """The balanced predictions of the regressor, (n,)."""
+        X = self._check_features(X)
+        return self.balance_.apply(predict_1d(self.regressor_, X), self.balance.segments(X))
+
+
+def _total_ratio(pred: Array, y: Array, weight: Array) -> float:
+    """Σy / Σŷ."""
+    ratio = TotalRatio().double().fit(to_tensor(pred), to_tensor(y), Identity(), to_tensor(weight))
+    return float(ratio.factor)
+
+
+def _total_shift(pred: Array, y: Array, weight: Array) -> float:
+    """The mean of y - ŷ."""
+    shift = TotalShift().double().fit(to_tensor(pred), to_tensor(y), Identity(), to_tensor(weight))
+    return float(shift.shift)
+
+
+def _shrunk_factors(pred: Array, y: Array, weight: Array, segment: NDArray[Any], overall: float) -> dict[Any, float]:
+    names, segment_of_row = np.unique(segment, return_inverse=True)
+    actual, predicted = (np.bincount(segment_of_row, weight * values) for values in (y, pred))
     usable = (actual > 0.0) & (predicted > 0.0)
     ratio = np.where(usable, actual, 1.0) / np.where(usable, predicted, 1.0)
     # By the delta method, the variance of a log ratio of totals is that of Σ w(y - bŷ), relative to (Σ wy)².
-    noise = np.bincount(place, (weight * (y - ratio[place] * pred)) ** 2) / np.where(usable, actual, 1.0) ** 2
-    usable &= noise > 0.0
-    gap = np.where(usable, np.log(ratio / overall), 0.0)
-    precision = np.where(usable, 1.0 / np.where(usable, noise, 1.0), 0.0)
-    total = precision.sum()
-    spread = 0.0
-    if total > 0.0 and usable.sum() > 1:
-        centre = float(precision @ gap) / total
-        excess = float(precision @ (gap - centre) ** 2) - (usable.sum() - 1)
-        spread = max(0.0, excess / (total - float(precision @ precision) / total))
-    kept = np.where(usable, spread / np.where(usable, spread + noise, 1.0), 0.0)
-    factors = overall * np.exp(kept * gap)
-    factors *= float(weight @ y) / float((weight * pred) @ factors[place])
-    return dict(zip(known.tolist(), factors.tolist(), strict=True))
+    residual = weight * (y - ratio[segment_of_row] * pred)
+    variance = np.bincount(segment_of_row, residual**2) / np.where(usable, actual, 1.0) ** 2
+    usable &= variance > 0.0
+    log_ratio = np.where(usable, np.log(ratio / overall), 0.0)
+    precision = np.where(usable, 1.0 / np.where(usable, variance, 1.0), 0.0)
+    total_precision = precision.sum()
+    between = 0.0  # τ²
+    if total_precision > 0.0 and usable.sum() > 1:
+        centre = float(precision @ log_ratio) / total_precision
+        excess = float(precision @ (log_ratio - centre) ** 2) - (usable.sum() - 1)
+        between = max(0.0, excess / (total_precision - float(precision @ precision) / total_precision))
+    shrinkage = np.where(usable, between / np.where(usable, between + variance, 1.0), 0.0)
+    factors = overall * np.exp(shrinkage * log_ratio)
+    factors *= _total_ratio(pred * factors[segment_of_row], y, weight)
+    return dict(zip(names.tolist(), factors.tolist(), strict=True))

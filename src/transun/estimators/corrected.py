@@ -16,15 +16,15 @@ from transun.corrections import (
     TotalRatio,
     TotalShift,
 )
-from transun.estimators.fitting import pairs
-from transun.estimators.target import checked, tensor
-from transun.estimators.transformed import Transformed
+from transun.estimators.fitting import evaluation_pairs
+from transun.estimators.meta_regressor import TransformedTargetBase
+from transun.estimators.target import check_target, prepare_transform, to_tensor
 from transun.transforms import Log1p, Transform
 
 Array = NDArray[np.float64]
 
-#: Corrections by name; the last three names are those of scikit-learn's proposal for `TransformedTargetRegressor`.
-NAMED: Mapping[str, Correction] = {
+# The last three names are those of scikit-learn's proposal for `TransformedTargetRegressor`.
+CORRECTIONS: Mapping[str, Correction] = {
     "smearing": Smearing(),
     "normal": NormalTheory(),
     "isotonic": SmoothIsotonic(),
@@ -34,27 +34,27 @@ NAMED: Mapping[str, Correction] = {
 }
 
 
-class CorrectedRegressor(Transformed):
+class CorrectedRegressor(TransformedTargetBase):
     """ŷ(x) = mean over folds k of C(u_k(x)): regressors learn T(y), a correction C learns y from held-out points u.
 
-    What people do today about retransformation bias, done right: the residuals that the correction learns from are of
-    rows that the model did not see. On training rows they are too small, and the correction with them. It sees x
-    only through u, so where the noise depends on x otherwise it is right in total and wrong by segment;
-    `GTSRegressor` is not.
+    The usual remedy for retransformation bias, done right: the correction learns from residuals of rows that the model
+    was not fitted to. Residuals of training rows are too small, and so is the correction that they teach. It sees x
+    only through u: where the noise depends on x in another way, it is right in total and wrong by segment.
+    `GTSRegressor` is right there too.
 
     Args:
         regressor: anything with `fit` and `predict`; histogram gradient boosting by default.
         target_transform: T. `Identity()` with ``cv="prefit"`` for a model that predicts in units of the target.
         bias_correction: "smearing", "normal" (theory), "isotonic", scikit-learn's "multiplicative", "additive" and
-            "taylor", or a `Correction` with arguments of its own such as `BinnedSmearing(20)`. None corrects nothing.
+            "taylor", or a `Correction` object such as `BinnedSmearing(20)`. None corrects nothing.
         cv: folds, a splitter or an iterable of splits, one fit each. None learns from training rows, as the
             proposal does. "prefit": `regressor` is trained already, on other rows; only the correction is learned.
-        n_jobs: folds fitted at the same time.
-        random_state: of the shuffling into folds.
+        n_jobs: the number of folds fitted at the same time.
+        random_state: seed of the shuffling into folds.
 
     Attributes:
         regressors_: the models of T(y), one per fold.
-        shares_: what each of them counts.
+        shares_: the weight of each of them in a prediction.
         correction_: the fitted correction.
         transform_: T with its bounds learned from the targets.
 
@@ -85,39 +85,38 @@ class CorrectedRegressor(Transformed):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, eval_set: Any = None, **fit_params: Any) -> Self:
         """Fit the models of T(y), then the correction; the arguments are those of `GTSRegressor.fit`."""
-        X, target, weight = self._rows(X, y, sample_weight)
-        self.transform_ = self.target_transform.prepare(tensor(target))
-        evaluation = [(features, checked(values, self)) for features, values in pairs(eval_set)]
-        held = self._points(self._fittings(weight, fit_params)["regressor"], X, target, evaluation)
-        self.regressors_, self.shares_ = list(held.models), held.shares(weight)
-        rows = held.order
+        X, target, weight = self._check_training_rows(X, y, sample_weight)
+        self.transform_ = prepare_transform(self.target_transform, target)
+        evaluation = [(features, check_target(values, self)) for features, values in evaluation_pairs(eval_set)]
+        points = self._fit_points(self._fittings(weight, fit_params)["regressor"], X, target, evaluation)
+        self.regressors_, self.shares_ = list(points.models), points.shares(weight)
+        rows = points.rows
         correction = self._correction().double()
-        # An unfitted correction is T⁻¹ alone.
+        # An unfitted correction predicts T⁻¹(u).
         self.correction_ = correction.on(self.transform_)
         if self.bias_correction is not None:
             self.correction_ = correction.fit(
-                tensor(held.point),
-                tensor(target[rows]),
+                to_tensor(points.predictions),
+                to_tensor(target[rows]),
                 self.transform_,
-                None if weight is None else tensor(weight[rows]),
+                None if weight is None else to_tensor(weight[rows]),
             )
         return self
 
     def predict(self, X: Any) -> Array:
         """Estimates of E[y|x], (n,)."""
-        return self._mean(self._features(X), self._corrected)
+        return self._mean_over_models(self._check_features(X), self._correct)
 
-    def _corrected(self, point: Array) -> Array:
+    def _correct(self, point: Array) -> Array:
         with torch.no_grad():
-            return np.asarray(self.correction_(tensor(point)).numpy())
+            return np.asarray(self.correction_(to_tensor(point)).numpy())
 
     def _correction(self) -> Correction:
         if self.bias_correction is None:
             return TotalRatio()
         if isinstance(self.bias_correction, Correction):
             return self.bias_correction.unfitted()
-        if self.bias_correction not in NAMED:
-            raise ValueError(
-                f"bias_correction is a Correction, None or one of {', '.join(NAMED)}, got {self.bias_correction!r}"
-            )
-        return NAMED[self.bias_correction].unfitted()
+        if self.bias_correction not in CORRECTIONS:
+            names = ", ".join(CORRECTIONS)
+            raise ValueError(f"bias_correction is a Correction, None or one of {names}, got {self.bias_correction!r}")
+        return CORRECTIONS[self.bias_correction].unfitted()

@@ -1,4 +1,4 @@
-"""Fitting somebody else's regressor: weights, fit parameters and evaluation sets find their way to it."""
+"""Regressors of other libraries: how each takes weights, evaluation sets and the name of its loss."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,12 +14,20 @@ from sklearn.utils.validation import _check_method_params, _num_samples, has_fit
 Array = NDArray[np.float64]
 Pairs = Sequence[tuple[Any, Any]]
 
-# How libraries take an evaluation set: the parameters of `fit`, and their values for a list of pairs.
+# How libraries take an evaluation set: the parameters of `fit`, and their values for a list of pairs (X, y).
 _EVALUATION: Sequence[tuple[tuple[str, ...], Callable[[Pairs], tuple[Any, ...]]]] = (
     (("eval_X", "eval_y"), lambda pairs: (tuple(x for x, _ in pairs), tuple(y for _, y in pairs))),  # LightGBM
     (("eval_set",), lambda pairs: (list(pairs),)),  # XGBoost, CatBoost
     (("X_val", "y_val"), lambda pairs: pairs[-1]),  # scikit-learn's histogram boosting
 )
+
+# By the package of a regressor: the parameters that may name its loss, and its names of the deviances.
+_OBJECTIVES: Mapping[str, tuple[Sequence[str], Mapping[str, str]]] = {
+    "lightgbm": (("objective",), {"poisson": "poisson", "gamma": "gamma", "tweedie": "tweedie"}),
+    "xgboost": (("objective",), {"poisson": "count:poisson", "gamma": "reg:gamma", "tweedie": "reg:tweedie"}),
+    "catboost": (("loss_function",), {"poisson": "Poisson", "tweedie": "Tweedie:variance_power=1.5"}),
+    "sklearn": (("loss", "criterion"), {"poisson": "poisson", "gamma": "gamma"}),
+}
 
 
 @dataclass(frozen=True)
@@ -27,9 +35,9 @@ class Fitting:
     """How to fit clones of a regressor: with which parameters of `fit`, and with which evaluation sets.
 
     Args:
-        regressor: what is cloned.
-        params: parameters of its `fit`; those with one value a row are cut to the rows that are fitted.
-        evaluation: pairs of features and targets in the regressor's own units, for early stopping.
+        regressor: the regressor that is cloned.
+        params: parameters of its `fit`; those with one value per row are reduced to the rows that are fitted.
+        evaluation: pairs of features and targets in the units that the regressor learns, for early stopping.
 
     """
 
@@ -40,23 +48,28 @@ class Fitting:
     def __call__(
         self, X: Any, target: Array, rows: NDArray[np.int64] | None = None, emphasis: Array | None = None
     ) -> Any:
-        """A clone fitted to these rows of X, which have these targets; None means every row, once.
+        """Fit a clone.
 
-        `emphasis` multiplies the weight of each of the rows.
+        Args:
+            X: features of all rows.
+            target: targets of the rows that are fitted.
+            rows: the rows of X that are fitted; None fits every row once.
+            emphasis: a factor of the weight of each of the fitted rows.
+
         """
         model, params = clone(self.regressor), dict(self.params)
         if rows is not None and not np.array_equal(rows, np.arange(_num_samples(X))):
             X, params = _safe_indexing(X, rows), _check_method_params(X, params, indices=rows)
         if emphasis is not None:
-            name = weight_name(self.regressor)
+            name = weight_parameter(self.regressor)
             params[name] = emphasis * params.get(name, 1.0)
-        return model.fit(X, target, **params, **self._evaluation())
+        return model.fit(X, target, **params, **self._evaluation_params())
 
-    def watching(self, evaluation: Pairs) -> "Fitting":
+    def with_evaluation(self, evaluation: Pairs) -> "Fitting":
         """The same with other evaluation sets."""
         return replace(self, evaluation=evaluation)
 
-    def _evaluation(self) -> dict[str, Any]:
+    def _evaluation_params(self) -> dict[str, Any]:
         if not self.evaluation:
             return {}
         for names, values in _EVALUATION:
@@ -65,42 +78,74 @@ class Fitting:
         raise ValueError(f"the fit of {type(self.regressor).__name__} takes no evaluation set; leave out eval_set")
 
 
-def pairs(eval_set: Any) -> Pairs:
+def evaluation_pairs(eval_set: Any) -> Pairs:
     """The pairs of an `eval_set`: one pair (X, y), or a list of them.
 
-    >>> pairs(([[1.0]], [2.0])), pairs([([[1.0]], [2.0])])
+    >>> evaluation_pairs(([[1.0]], [2.0])), evaluation_pairs([([[1.0]], [2.0])])
     ([([[1.0]], [2.0])], [([[1.0]], [2.0])])
     """
     if eval_set is None:
         return []
     if isinstance(eval_set, tuple) and len(eval_set) == 2 and not _is_pair(eval_set[0]):
         return [eval_set]
-    found = list(eval_set)
-    if not all(_is_pair(pair) for pair in found):
+    pairs = list(eval_set)
+    if not all(map(_is_pair, pairs)):
         raise ValueError("eval_set is one pair (X, y) or a list of such pairs")
-    return found
+    return pairs
 
 
-def weighted(regressor: Any, params: Mapping[str, Any], sample_weight: Any) -> dict[str, Any]:
-    """The parameters of a regressor's `fit` with the weights among them, or an error if it takes none."""
-    return dict(params) if sample_weight is None else {**params, weight_name(regressor): sample_weight}
+def add_weights(regressor: Any, params: Mapping[str, Any], sample_weight: Any) -> dict[str, Any]:
+    """The parameters of a regressor's `fit` together with the weights; an error if it takes no weights."""
+    return dict(params) if sample_weight is None else {**params, weight_parameter(regressor): sample_weight}
 
 
-def weight_name(regressor: Any) -> str:
-    """What a regressor's `fit` calls the weights; a pipeline takes them for its last step.
+def weight_parameter(regressor: Any) -> str:
+    """The name of the weights in a regressor's `fit`; a pipeline passes them to its last step.
 
     >>> from sklearn.linear_model import LinearRegression; from sklearn.pipeline import make_pipeline
-    >>> weight_name(LinearRegression()), weight_name(make_pipeline(LinearRegression()))
+    >>> weight_parameter(LinearRegression()), weight_parameter(make_pipeline(LinearRegression()))
     ('sample_weight', 'linearregression__sample_weight')
     """
     if has_fit_parameter(regressor, "sample_weight") or get_config()["enable_metadata_routing"]:
         return "sample_weight"
     if hasattr(regressor, "steps"):
         name, last = regressor.steps[-1]
-        return f"{name}__{weight_name(last)}"
+        return f"{name}__{weight_parameter(last)}"
     raise ValueError(
         f"the fit of {type(regressor).__name__} takes no sample_weight; use a regressor that does, leave the weights "
         "out, or switch on scikit-learn's metadata routing"
+    )
+
+
+def with_deviance(regressor: Any, deviance: str) -> Any | None:
+    """A copy of the regressor that minimises the deviance, or None if it cannot; of a pipeline, the last step does.
+
+    A regressor can if it has one of the parameters that its library names the loss by, and accepts the name.
+
+    >>> from sklearn.ensemble import HistGradientBoostingRegressor
+    >>> from sklearn.linear_model import LinearRegression
+    >>> with_deviance(HistGradientBoostingRegressor(), "poisson")
+    HistGradientBoostingRegressor(loss='poisson')
+    >>> with_deviance(LinearRegression(), "poisson") is None
+    True
+    """
+    if hasattr(regressor, "steps"):
+        name, last = regressor.steps[-1]
+        changed = with_deviance(last, deviance)
+        return None if changed is None else clone(regressor).set_params(**{name: changed})
+    parameters, objectives = _OBJECTIVES.get(type(regressor).__module__.partition(".")[0], ((), {}))
+    params = regressor.get_params() if deviance in objectives else {}
+    for parameter in parameters:
+        if parameter in params and _is_allowed(regressor, parameter, objectives[deviance]):
+            return clone(regressor).set_params(**{parameter: objectives[deviance]})
+    return None
+
+
+def _is_allowed(regressor: Any, parameter: str, value: str) -> bool:
+    """Whether scikit-learn's constraints on a parameter allow the value; other libraries have no such constraints."""
+    constraints = getattr(regressor, "_parameter_constraints", {}).get(parameter)
+    return constraints is None or any(
+        constraint.is_satisfied_by(value) for constraint in constraints if hasattr(constraint, "is_satisfied_by")
     )
 
 

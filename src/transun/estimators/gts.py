@@ -1,57 +1,120 @@
-"""Generalized TranSUN around any regressor, cross-fitted."""
+"""Generalized TranSUN around any regressor, cross-fitted, with a guard against the amplification of errors."""
 
 import warnings
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from transun.estimators.fitting import pairs
-from transun.estimators.folds import speak
-from transun.estimators.support import Support
-from transun.estimators.target import checked, slope_at, tensor
-from transun.estimators.transformed import Transformed
+from transun.estimators.cross_fitting import predict_1d
+from transun.estimators.fitting import evaluation_pairs
+from transun.estimators.meta_regressor import TransformedTargetBase
+from transun.estimators.target import check_target, prepare_transform, slope_at
 from transun.schemes import PowerVariance, Slope
 from transun.transforms import Log1p, Transform
 
 Array = NDArray[np.float64]
 
+# A bin of the guard has enough rows for a stable mean and range, and there are enough bins to follow the level.
+_MIN_ROWS_PER_BIN, _MAX_BINS = 50, 20
+
 
 class AmplificationWarning(UserWarning):
-    """Some ratios z / κ lay outside the targets that the training rows showed at their slope."""
+    """Some ratios z / κ lay outside the targets of the training rows of similar slope."""
 
 
-class GTSRegressor(Transformed):
+@dataclass(frozen=True)
+class RatioGuard:
+    """The smallest and largest target, and the mean of y·κ, among training rows of similar slope.
+
+    ŷ = z / κ divides: where κ is small, a small error of z becomes a large one of ŷ. A mean of targets lies between
+    the smallest and the largest of them, so a ratio outside the targets of the training rows in the same bin of κ
+    cannot be a mean that the data support. There z is replaced by its mean over the rows of the bin - which is smearing
+    by level - and the result is kept within the targets of the bin.
+
+    Args:
+        edges: edges of the bins of κ, which hold equally many rows.
+        smallest: the smallest target in each bin.
+        largest: the largest target in each bin.
+        mean_z: the mean of y·κ in each bin.
+
+    """
+
+    edges: Array
+    smallest: Array
+    largest: Array
+    mean_z: Array
+
+    @classmethod
+    def learn(cls, slope: Array, y: Array, weight: Array | None = None) -> "RatioGuard":
+        """The guard of the slopes and targets of training rows.
+
+        >>> RatioGuard.learn(np.array([0.5, 0.5]), np.array([2.0, 6.0])).mean_z.tolist()
+        [2.0]
+        """
+        bins = int(np.clip(len(y) // _MIN_ROWS_PER_BIN, 1, _MAX_BINS))
+        # Edges are slopes of rows and larger than the smallest slope, so that no bin is empty.
+        edges = np.unique(np.quantile(slope, np.arange(1, bins) / bins, method="lower"))
+        edges = edges[edges > slope.min()]
+        bin_of_row = np.searchsorted(edges, slope, side="right")
+        members = [bin_of_row == index for index in range(len(edges) + 1)]
+        weight = np.ones_like(y) if weight is None else weight
+        z = y * slope
+        return cls(
+            edges,
+            np.array([y[rows].min() for rows in members]),
+            np.array([y[rows].max() for rows in members]),
+            np.array([np.average(z[rows], weights=weight[rows] + np.finfo(float).tiny) for rows in members]),
+        )
+
+    def divide(self, z: Array, slope: Array) -> tuple[Array, NDArray[np.bool_]]:
+        """Predictions z / κ by the rule above, and for each row whether its ratio was replaced.
+
+        >>> guard = RatioGuard.learn(np.array([0.5, 0.5]), np.array([2.0, 6.0]))
+        >>> guard.divide(np.array([2.5, 3.5]), np.array([0.5, 0.5]))  # 3.5 / 0.5 is above 6; the mean of z is 2
+        (array([5., 4.]), array([False,  True]))
+        """
+        bin_of_row = np.searchsorted(self.edges, slope, side="right")
+        low, high = self.smallest[bin_of_row], self.largest[bin_of_row]
+        pred = z / slope
+        # Rounding must not count as leaving the range.
+        margin = 1e-9 * (1.0 + np.abs(high) + np.abs(low))
+        outside = (pred < low - margin) | (pred > high + margin)
+        return np.where(outside, np.clip(self.mean_z[bin_of_row] / slope, low, high), pred), outside
+
+
+class GTSRegressor(TransformedTargetBase):
     """ŷ(x) = z(x) / κ̄(x): one regressor learns T(y), a second one y·κ(u), and the ratio estimates E[y|x].
 
     A regressor trained on T(y) and inverted predicts too little (or too much), by Jensen's inequality. Here its
     point u only sets the scale κ(u) on which a second regressor learns y itself, so the noise is tame and the mean is
-    kept. u must not have seen the y that it scales: the rows are split into folds, u comes from models of the other
+    kept. u must not depend on the y that it scales: the rows are split into folds, u comes from models of the other
     folds, and a prediction divides by the mean over those models of κ(u_k(x)). In the population that is exactly
     unbiased, because E[y·κ(u_k(x)) | x] = E[y|x]·κ(u_k(x)) for every fold; with u from its own training rows it is
     not.
 
     Args:
         regressor: anything with `fit` and `predict`; histogram gradient boosting by default.
-        bias_regressor: what learns y·κ; a copy of `regressor` by default.
+        bias_regressor: the regressor that learns y·κ; a copy of `regressor` by default.
         target_transform: T. `Identity()` with ``cv="prefit"`` for a model that predicts in units of the target.
         slope: κ; `PowerVariance(1.0)` by default. A larger power evens out noise that grows with the amount, and
             amplifies errors of z where u is large: on heavy tails 2 can double the error, 0 is plain least squares.
-        emphasis: each row counts κ^-emphasis when z is fitted. 0 is the published method; 1 with a bias regressor of
-            Poisson deviance makes it the deviance of y itself with κ as an offset, which keeps totals; 2 with
-            squares is plain least squares. Above 0 the bias regressor must take `sample_weight`.
+        emphasis: each row has the weight κ^-emphasis when z is fitted. 0 is the published method; 1 with a bias
+            regressor of Poisson deviance makes it the deviance of y itself with κ as an offset, which keeps totals; 2
+            with squares is plain least squares. Above 0 the bias regressor must take `sample_weight`.
         cv: folds, a splitter or an iterable of splits; one fit of the regressor each, and one of the bias regressor.
             None takes u from the training rows: two fits in all, and biased by what u has memorised.
             "prefit": `regressor` is trained already, on other rows; `fit` only trains the bias regressor.
-        n_jobs: folds fitted at the same time.
-        random_state: of the shuffling into folds.
+        n_jobs: the number of folds fitted at the same time.
+        random_state: seed of the shuffling into folds.
 
     Attributes:
         regressors_: the models of T(y), one per fold.
-        shares_: what each of them counts in κ̄.
+        shares_: the weight of each of them in κ̄.
         bias_regressor_: the model of y·κ.
         transform_: T with its bounds learned from the targets.
-        support_: the guard against amplification; see `Support`. Where it steps in, `predict` warns.
+        guard_: the `RatioGuard` against amplification. Where it replaces a ratio, `predict` warns.
 
     >>> X, y = [[0]] * 4 + [[1]] * 4, [1.0, 1.0, 9.0, 9.0] + [25.0, 25.0, 81.0, 81.0]
     >>> from sklearn.tree import DecisionTreeRegressor
@@ -89,30 +152,30 @@ class GTSRegressor(Transformed):
         Args:
             X: features, in any form that the regressors take.
             y: targets, in their own units.
-            sample_weight: what each row counts, for both regressors.
-            eval_set: a pair (X, y) or a list of pairs in units of y, for regressors that stop early by one. Each
-                regressor gets its targets in its own units.
-            fit_params: for the `fit` of both regressors, or routed as scikit-learn's metadata routing says.
+            sample_weight: weights of the rows, for both regressors.
+            eval_set: a pair (X, y) or a list of pairs in units of y, for regressors with early stopping. Each regressor
+                gets the targets in the units that it learns.
+            fit_params: parameters of the `fit` of both regressors, or routed by scikit-learn's metadata routing.
 
         """
-        X, target, weight = self._rows(X, y, sample_weight)
-        self.transform_ = self.target_transform.prepare(tensor(target))
+        X, target, weight = self._check_training_rows(X, y, sample_weight)
+        self.transform_ = prepare_transform(self.target_transform, target)
         fittings = self._fittings(weight, fit_params)
-        evaluation = [(features, checked(values, self)) for features, values in pairs(eval_set)]
-        held = self._points(fittings["regressor"], X, target, evaluation)
-        self.regressors_, self.shares_ = list(held.models), held.shares(weight)
-        rows, slopes = held.order, self._slope_at(held.point)
-        scaled = [(features, values * self._mean(features, self._slope_at)) for features, values in evaluation]
-        bias = fittings["bias_regressor"].watching(scaled)
+        evaluation = [(features, check_target(values, self)) for features, values in evaluation_pairs(eval_set)]
+        points = self._fit_points(fittings["regressor"], X, target, evaluation)
+        self.regressors_, self.shares_ = list(points.models), points.shares(weight)
+        rows, slopes = points.rows, self._slope_at(points.predictions)
+        scaled = [(features, values * self._mean_slope(features)) for features, values in evaluation]
+        fit_bias = fittings["bias_regressor"].with_evaluation(scaled)
         emphasis = slopes**-self.emphasis if self.emphasis else None
-        self.bias_regressor_ = bias(X, target[rows] * slopes, rows, emphasis)
-        self.support_ = Support.of(slopes, target[rows], None if weight is None else weight[rows])
+        self.bias_regressor_ = fit_bias(X, target[rows] * slopes, rows, emphasis)
+        self.guard_ = RatioGuard.learn(slopes, target[rows], None if weight is None else weight[rows])
         return self
 
     def predict(self, X: Any) -> Array:
         """Estimates of E[y|x], (n,)."""
-        X = self._features(X)
-        pred, outside = self.support_(speak(self.bias_regressor_, X), self._mean(X, self._slope_at))
+        X = self._check_features(X)
+        pred, outside = self.guard_.divide(predict_1d(self.bias_regressor_, X), self._mean_slope(X))
         if outside.any():
             warnings.warn(
                 f"{int(outside.sum())} of {len(pred)} ratios z/κ lie outside the training targets seen at their slope; "
@@ -126,6 +189,10 @@ class GTSRegressor(Transformed):
     def _slope_at(self, point: Array) -> Array:
         return slope_at(point, PowerVariance(1.0) if self.slope is None else self.slope, self.transform_)
 
-    def _inner(self) -> dict[str, Any]:
-        base = self._base()
+    def _mean_slope(self, X: Any) -> Array:
+        """κ̄(x), the mean of κ over the models."""
+        return self._mean_over_models(X, self._slope_at)
+
+    def _inner_regressors(self) -> dict[str, Any]:
+        base = self._base_regressor()
         return {"regressor": base, "bias_regressor": base if self.bias_regressor is None else self.bias_regressor}

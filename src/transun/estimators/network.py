@@ -15,10 +15,10 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from transun.backbones import Backbone
 from transun.data import Dataset, Features
-from transun.estimators.fitting import pairs
+from transun.estimators.fitting import evaluation_pairs
 from transun.estimators.nested_params import ValueParameters
 from transun.estimators.rows import Labelled, is_frame, read_features, read_weights, require_credible
-from transun.estimators.target import checked, positive_only
+from transun.estimators.target import check_target, positive_only
 from transun.heads import Head
 from transun.models.network import Model
 from transun.tables.model import TableModel, embedding_mlp
@@ -207,7 +207,7 @@ class NetworkRegressor(RegressorMixin, ValueParameters):  # type: ignore[misc]
     def _labelled(self, X: Any, y: Any, sample_weight: Any, *, reset: bool, weighted: bool = False) -> Labelled:
         if self.head is not None and not isinstance(self.head, Head):
             raise TypeError(f"head must be a Head such as LogSUN(), got {self.head!r}")
-        target = checked(y, self)
+        target = check_target(y, self)
         table = read_features(self, X, reset=reset)
         check_consistent_length(table, target)
         if self.head is not None:
@@ -216,7 +216,7 @@ class NetworkRegressor(RegressorMixin, ValueParameters):  # type: ignore[misc]
         return Labelled.of(table, target, weight, named=is_frame(X))
 
     def _validation_pair(self, eval_set: Any, *, weighted: bool) -> Labelled:
-        given = pairs(eval_set)
+        given = evaluation_pairs(eval_set)
         if len(given) != 1:
             raise ValueError(f"eval_set must be one pair (X, y), or a list of one; got {len(given)} pairs")
         return self._labelled(*given[0], None, reset=False, weighted=weighted)

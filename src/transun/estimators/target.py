@@ -1,4 +1,4 @@
-"""Targets: checked, named by row when wrong, and taken through a transform and back as numpy arrays."""
+"""Targets as numpy arrays: checked, and passed through transforms and slopes, which compute with tensors."""
 
 from typing import Any
 
@@ -14,45 +14,50 @@ from transun.transforms import Transform
 Array = NDArray[np.float64]
 
 
-def checked(y: Any, owner: Any) -> Array:
-    """The targets as a finite float64 vector; an error names the first row that is wrong.
+def check_target(y: Any, estimator: Any) -> Array:
+    """The targets as a finite float64 vector; an error names the first row with a wrong value.
 
-    >>> checked([1.0, float("nan")], None)
+    >>> check_target([1.0, float("nan")], None)
     Traceback (most recent call last):
     ValueError: Input y contains NaN. The first one is in row 1: leave it out or fill it in.
     """
     if y is None:
-        raise ValueError(f"{type(owner).__name__} requires y to be passed, but the target y is None")
+        raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
     values = column_or_1d(
-        check_array(y, ensure_2d=False, ensure_all_finite=False, dtype=np.float64, input_name="y", estimator=owner),
+        check_array(y, ensure_2d=False, ensure_all_finite=False, dtype=np.float64, input_name="y", estimator=estimator),
         warn=True,
     )
     wrong = ~np.isfinite(values)
     if wrong.any():
         row = int(wrong.argmax())
-        what = "NaN" if np.isnan(values[row]) else "infinity or a value too large for dtype('float64')"
-        raise ValueError(f"Input y contains {what}. The first one is in row {row}: leave it out or fill it in.")
+        kind = "NaN" if np.isnan(values[row]) else "infinity or a value too large for dtype('float64')"
+        raise ValueError(f"Input y contains {kind}. The first one is in row {row}: leave it out or fill it in.")
     return np.asarray(values)
 
 
-def tensor(values: Array) -> Tensor:
-    """The values as a tensor; an array that must not be written to is copied."""
+def to_tensor(values: Array) -> Tensor:
+    """The values as a tensor; a read-only array is copied."""
     return torch.from_numpy(np.require(values, requirements=["C", "W"]))
 
 
-def transformed(y: Array, transform: Transform) -> Array:
+def prepare_transform(transform: Transform, y: Array) -> Transform:
+    """The transform with its bounds learned from the targets."""
+    return transform.prepare(to_tensor(y))
+
+
+def apply_transform(y: Array, transform: Transform) -> Array:
     """T(y)."""
-    return np.asarray(transform(tensor(y)).numpy())
+    return np.asarray(transform(to_tensor(y)).numpy())
 
 
-def restored(u: Array, transform: Transform) -> Array:
+def invert_transform(u: Array, transform: Transform) -> Array:
     """T⁻¹(u), within the transform's credible targets."""
-    return np.asarray(transform.inverse(tensor(u)).numpy())
+    return np.asarray(transform.inverse(to_tensor(u)).numpy())
 
 
 def slope_at(u: Array, slope: Slope, transform: Transform) -> Array:
     """κ(u)."""
-    return np.asarray(slope.kappa(tensor(u), transform).numpy())
+    return np.asarray(slope.kappa(to_tensor(u), transform).numpy())
 
 
 def positive_only(transform: Transform) -> bool:

@@ -6,7 +6,6 @@ fixed memory from `metrics.sketch`.
 """
 
 import inspect
-from difflib import get_close_matches
 
 from transun.metrics.bias import FLOORED, MRE, NEGATIVE, PGR, SMRE, STRE, TRE
 from transun.metrics.binned import bin_by_prediction, bin_by_target
@@ -14,6 +13,7 @@ from transun.metrics.error import NMAE, NRMSE, RMSE
 from transun.metrics.meter import Meter
 from transun.metrics.metric import AdditiveMetric, Estimate, Metric, SampleMetric
 from transun.metrics.ranking import NDCG, XAUC, TopNDCG, TopXAUC
+from transun.support.suggest import did_you_mean
 from transun.support.text_form import parse
 
 __all__ = [
@@ -63,9 +63,8 @@ def metric_named(name: str) -> Metric:
     exported = {cls.label: cls for value in __all__ if (cls := _metric_type(globals()[value]))}
     by_upper = {exported_label.upper(): exported_label for exported_label in exported}
     if label.upper() not in by_upper:
-        near = " or ".join(repr(by_upper[upper]) for upper in get_close_matches(label.upper(), by_upper, n=2))
-        hint = f"did you mean {near}? " if near else ""
-        raise ValueError(f"there is no metric {label!r}: {hint}Metrics are {', '.join(sorted(exported))}")
+        hint = f"{did_you_mean(label, exported)} Metrics are {', '.join(sorted(exported))}".lstrip()
+        raise ValueError(f"there is no metric {label!r}: {hint}")
     call = by_upper[label.upper()] + (f"({arguments}" if bracket else "()")
     metric: Metric = parse(call, exported)
     return metric

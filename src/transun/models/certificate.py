@@ -1,7 +1,7 @@
-"""The bias certificate of a saved model: what its totals were worth on rows that it was not trained on.
+"""The bias certificate of a saved model: metrics of its totals on rows that it was not trained on.
 
-A JSON file beside the model, apart from it: a model without one loads as well, and a damaged one is told only to those
-who ask for it. Reading needs no torch, so that a pipeline can check a certificate in a moment.
+The certificate is a JSON file beside the model. A model without one can be loaded, and a damaged one is an error only
+for those who read it. Reading needs no torch, so that a pipeline can check a certificate in a moment.
 """
 
 import json
@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from transun.support.files import checksum, replacing
+from transun.models.description import describe_model
+from transun.support.files import checksum, write_json
 
 __all__ = ["Certificate", "Measured", "Part", "read_certificate", "write_certificate"]
 
 FILE = "certificate.json"
 _FORMAT = 1
-_MODEL = "transun.json"
-_AGAIN = "certify the model again: `transun evaluate MODEL DATA --certify`"
+_REMEDY = "certify the model again: `transun evaluate MODEL DATA --certify`"
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Part:
-    """Metrics by name of some rows: those whose `column` says `value`, or all of them where `column` is empty."""
+    """Metrics by name of the rows whose `column` equals `value`, or of all rows if `column` is empty."""
 
     column: str
     value: str
@@ -40,33 +40,33 @@ class Part:
     metrics: Mapping[str, Measured]
 
     def names(self) -> dict[str, float]:
-        """What a requirement may name: metrics in lower case, and the ends of their intervals.
+        """The numbers that a requirement may name: metrics in lower case, and the ends of their intervals.
 
         >>> Part("", "all rows", 9, {"TRE": Measured(0.1, 0.0, 0.2)}).names()
         {'tre': 0.1, 'tre_low': 0.0, 'tre_high': 0.2}
         """
-        found: dict[str, float] = {}
-        for name, one in self.metrics.items():
-            key = name.lower()
-            found |= {key: one.value, f"{key}_low": one.low, f"{key}_high": one.high}
-        return found
+        numbers: dict[str, float] = {}
+        for metric, measured in self.metrics.items():
+            name = metric.lower()
+            numbers |= {name: measured.value, f"{name}_low": measured.low, f"{name}_high": measured.high}
+        return numbers
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """What was measured, on which rows, of which model.
+    """The metrics of one model on held-out rows, with what identifies the model and the rows.
 
     Args:
-        date: when, in UTC.
-        weights: SHA-256 of the model's file of numbers: a certificate does not pass to another model.
-        head: the method, as text of `transun.models.spec`.
-        seed: of the training.
+        date: the time of the measurement, in UTC.
+        weights: SHA-256 of the model's weights file: a certificate is valid for these weights only.
+        head: the head, as text of `transun.models.spec`.
+        seed: the seed of the training.
         target: the column that was predicted.
         held_out: how the rows were chosen, in words.
-        fingerprint: SHA-256 of the rows' columns that were used.
-        versions: of the libraries.
+        fingerprint: SHA-256 of the columns that were used.
+        versions: the versions of the libraries.
         whole: metrics of all rows.
-        weight: the column of what each row counts, or None.
+        weight: the column of sample weights, or None.
         segments: metrics of the rows of each segment.
 
     """
@@ -85,14 +85,13 @@ class Certificate:
 
 
 def write_certificate(certificate: Certificate, folder: str | Path) -> None:
-    """Put the certificate into the model's folder, in place of an older one, at once."""
-    with replacing(Path(folder) / FILE) as draft:
-        draft.write_text(json.dumps(certificate_json(certificate), indent=1, ensure_ascii=False) + "\n", "utf-8")
+    """Write the certificate into the model's folder, in place of an older one and in one step."""
+    write_json(Path(folder) / FILE, certificate_json(certificate))
 
 
 def certificate_json(certificate: Certificate) -> dict[str, Any]:
-    """The certificate as JSON can hold it, with the checksum that `read_certificate` looks at."""
-    body = {name: getattr(certificate, name) for name in _KINDS}
+    """The certificate as a JSON object, with the checksum that `read_certificate` compares."""
+    body = {name: getattr(certificate, name) for name in _TYPES}
     body["versions"] = dict(certificate.versions)
     body["whole"] = _part_json(certificate.whole)
     body["segments"] = [_part_json(part) for part in certificate.segments]
@@ -100,7 +99,7 @@ def certificate_json(certificate: Certificate) -> dict[str, Any]:
 
 
 def read_certificate(folder: str | Path) -> Certificate:
-    """The certificate in a model's folder, every field checked; it must be of the weights that lie there.
+    """The certificate in a model's folder, with every field checked; it must belong to the weights in the folder.
 
     >>> import tempfile
     >>> read_certificate(tempfile.mkdtemp())
@@ -109,23 +108,23 @@ def read_certificate(folder: str | Path) -> Certificate:
     """
     path = Path(folder) / FILE
     if not path.is_file():
-        raise FileNotFoundError(f"{path} is not there: {_AGAIN}")
+        raise FileNotFoundError(f"{path} is not there: {_REMEDY}")
     try:
-        said = json.loads(path.read_text(encoding="utf-8"))
-        number, noted, sum_ = said.pop("format"), said.pop("checksum"), checksum(said)
+        body = json.loads(path.read_text(encoding="utf-8"))
+        file_format, stored_checksum, actual_checksum = body.pop("format"), body.pop("checksum"), checksum(body)
     except (ValueError, RecursionError, AttributeError, KeyError, TypeError):
-        raise ValueError(f"{path} is damaged or no certificate: {_AGAIN}") from None
-    if number != _FORMAT:
-        raise ValueError(f"{path} has format {number}, this transun reads {_FORMAT}: {_AGAIN}")
-    if noted != sum_:
-        raise ValueError(f"{path} was changed after it was written: {_AGAIN}")
-    certificate = _checked(path, said)
-    if certificate.weights != _weights(Path(folder)):
-        raise ValueError(f"{path} belongs to other weights than those in the folder: {_AGAIN}")
+        raise ValueError(f"{path} is damaged or no certificate: {_REMEDY}") from None
+    if file_format != _FORMAT:
+        raise ValueError(f"{path} has format {file_format}, this transun reads {_FORMAT}: {_REMEDY}")
+    if stored_checksum != actual_checksum:
+        raise ValueError(f"{path} was changed after it was written: {_REMEDY}")
+    certificate = _check_fields(path, body)
+    if certificate.weights != _weights_of_model(folder):
+        raise ValueError(f"{path} belongs to other weights than those in the folder: {_REMEDY}")
     return certificate
 
 
-_KINDS: dict[str, tuple[type, ...]] = {
+_TYPES: dict[str, tuple[type, ...]] = {
     "date": (str,),
     "weights": (str,),
     "head": (str,),
@@ -140,39 +139,39 @@ _KINDS: dict[str, tuple[type, ...]] = {
 }
 
 
-def _checked(path: Path, said: Mapping[str, Any]) -> Certificate:
-    wrong = [name for name, kinds in _KINDS.items() if name not in said or not isinstance(said[name], kinds)]
-    wrong += [name for name in said if name not in _KINDS]
+def _check_fields(path: Path, body: Mapping[str, Any]) -> Certificate:
+    wrong = [name for name, types in _TYPES.items() if name not in body or not isinstance(body[name], types)]
+    wrong += [name for name in body if name not in _TYPES]
     if wrong:
-        raise ValueError(f"{path} is damaged at {wrong[0]!r}: {_AGAIN}")
+        raise ValueError(f"{path} is damaged at {wrong[0]!r}: {_REMEDY}")
     try:
-        parts = {"whole": _part(said["whole"]), "segments": tuple(map(_part, said["segments"]))}
+        parts = {"whole": _read_part(body["whole"]), "segments": tuple(map(_read_part, body["segments"]))}
     except (KeyError, TypeError, ValueError, AttributeError):
-        raise ValueError(f"{path} is damaged in its metrics: {_AGAIN}") from None
-    return Certificate(**{**said, **parts})
+        raise ValueError(f"{path} is damaged in its metrics: {_REMEDY}") from None
+    return Certificate(**{**body, **parts})
 
 
-def _part(said: Mapping[str, Any]) -> Part:
+def _read_part(body: Mapping[str, Any]) -> Part:
     metrics = {
-        str(name): Measured(*(_number(one[end]) for end in ("value", "low", "high")))
-        for name, one in said["metrics"].items()
+        str(name): Measured(*(_read_number(measured[key]) for key in ("value", "low", "high")))
+        for name, measured in body["metrics"].items()
     }
-    rows = said["rows"]
+    rows = body["rows"]
     if not isinstance(rows, int) or rows < 0:
-        raise ValueError("a number of rows is none")
-    return Part(str(said["column"]), str(said["value"]), rows, metrics)
+        raise ValueError("the number of rows is not a count")
+    return Part(str(body["column"]), str(body["value"]), rows, metrics)
 
 
 def _part_json(part: Part) -> dict[str, Any]:
     metrics = {
-        name: {"value": _plain(one.value), "low": _plain(one.low), "high": _plain(one.high)}
-        for name, one in part.metrics.items()
+        name: {key: _number_json(getattr(measured, key)) for key in ("value", "low", "high")}
+        for name, measured in part.metrics.items()
     }
     return {"column": part.column, "value": part.value, "rows": part.rows, "metrics": metrics}
 
 
-def _number(value: Any) -> float:
-    """JSON has neither NaN nor infinity: null is NaN, and the text of infinity is read as it."""
+def _read_number(value: Any) -> float:
+    """The number that `_number_json` wrote."""
     if value is None:
         return math.nan
     if value in ("inf", "-inf"):
@@ -182,12 +181,13 @@ def _number(value: Any) -> float:
     return float(value)
 
 
-def _plain(value: float) -> float | str | None:
+def _number_json(value: float) -> float | str | None:
+    """The number as JSON, which has neither NaN nor infinity: NaN is null, and infinity is a text."""
     return value if math.isfinite(value) else None if math.isnan(value) else str(value)
 
 
-def _weights(folder: Path) -> str:
+def _weights_of_model(folder: str | Path) -> str:
     try:
-        return str(json.loads((folder / _MODEL).read_text(encoding="utf-8"))["weights"])
-    except (OSError, ValueError, KeyError, TypeError):
+        return describe_model(folder).weights
+    except (OSError, ValueError):
         raise ValueError(f"{folder} holds no readable model: give the folder that `transun fit` wrote, whole") from None

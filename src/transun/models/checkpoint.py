@@ -1,17 +1,15 @@
-"""A model in a folder: one JSON file that says what it is and one safetensors file of numbers.
+"""A model saved in a folder: a JSON file that describes it and a safetensors file with its weights.
 
-Loading runs nothing that the files hold: the description is parsed as text of `transun.models.spec` and the numbers are
-numbers, so a folder from a stranger can at worst be refused. Classes of one's own are lent by the caller as plugins,
-never named by the files.
+Loading executes nothing from the files: the description is parsed as text of `transun.models.spec` and the weights are
+plain numbers, so that the worst a file from a stranger can do is to be refused. Classes that are not part of transun
+are passed by the caller as plugins; a file cannot import them.
 """
 
 import ast
 import copy
 import hashlib
 import json
-import re
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -22,67 +20,45 @@ from transun import __version__
 from transun.backbones import Backbone
 from transun.heads import Head
 from transun.models import spec
+from transun.models.description import MODEL_FILE, Description, describe_model, write_description
 from transun.models.network import Model
 from transun.support.extras import need
-from transun.support.files import checksum, new_draft, publish, replacing
+from transun.support.files import new_draft, publish
 
-__all__ = ["Description", "describe_model", "grow", "load_model", "save_model"]
+__all__ = ["grow", "load_model", "save_model"]
 
-_FORMAT = 1
-_JSON = "transun.json"
 _FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
-_SHA256 = "[0-9a-f]{64}"
-_KINDS = {"backbone": str, "head": str, "seed": int, "prepared": bool, "weights": str, "versions": dict, "extra": dict}
-# What malformed input makes of code that expects the well-formed.
-_BROKEN = (ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError, TypeError, ValueError)
-
-
-@dataclass(frozen=True)
-class Description:
-    """What the JSON file of a saved model says: its parts as `transun.models.spec` text, and where its numbers are."""
-
-    backbone: str
-    head: str
-    seed: int
-    prepared: bool
-    weights: str
-    """SHA-256 of the file of numbers, which is named after it."""
-    versions: dict[str, str] = field(default_factory=dict)
-    extra: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def file(self) -> str:
-        """The name of the file of numbers."""
-        return f"weights-{self.weights[:16]}.safetensors"
+# The exceptions that malformed input can raise in code that expects well-formed input.
+_MALFORMED = (ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError, TypeError, ValueError)
 
 
 def save_model(model: Model, folder: str | Path, extra: Mapping[str, Any] | None = None) -> None:
     """Write the model into the folder, in place of one saved there before.
 
-    The JSON file is replaced last and at once, and names the numbers by their checksum: a save that fails or is
-    interrupted at any moment leaves the model saved before it, and other files in the folder stay. Optimiser state is
-    not kept. Needs the extra `save`.
+    The JSON file is replaced last and in one step, and names the weights file by its checksum: a save that fails or is
+    interrupted at any moment leaves the previously saved model intact. Other files in the folder are not touched.
+    The state of the optimiser is not saved.
 
     Args:
-        model: what to write; on any device, prepared or not.
-        folder: made if it is not there.
-        extra: anything JSON can hold, such as how the model was trained; `describe_model` gives it back.
+        model: on any device, prepared or not.
+        folder: created if it does not exist.
+        extra: anything that JSON can hold, such as how the model was trained; `describe_model` returns it.
 
     """
     safetensors = need("safetensors")
     folder = Path(folder)
-    texts = _text("backbone", model.backbone), _text("head", model.head)
-    extra = _plain(extra or {})
+    texts = _to_text("backbone", model.backbone), _to_text("head", model.head)
+    extra = _require_json(extra or {})
     state = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
-    _require_numbers("the model", state)
+    _require_finite("the model", state)
     folder.mkdir(parents=True, exist_ok=True)
-    before = _before(folder)
+    previous_file = _weights_file(folder)
     draft = new_draft(folder)
     try:
         need("safetensors.torch").save_file(state, draft)
         versions = {"transun": __version__, "torch": str(torch.__version__)}
-        said = Description(*texts, model.seed, model.prepared, _digest(draft), versions, extra)
-        publish(draft, folder / said.file)
+        description = Description(*texts, model.seed, model.prepared, _sha256(draft), versions, extra)
+        publish(draft, folder / description.file)
     except RuntimeError as error:  # such as a module that holds one parameter under two names
         raise ValueError(f"cannot save the weights: {error}") from error
     except safetensors.SafetensorError as error:  # such as a full disk
@@ -90,21 +66,21 @@ def save_model(model: Model, folder: str | Path, extra: Mapping[str, Any] | None
     finally:
         draft.unlink(missing_ok=True)
     try:
-        _write(folder / _JSON, said)
+        write_description(description, folder)
     except BaseException:
-        if said.file != before:
-            (folder / said.file).unlink(missing_ok=True)
+        if description.file != previous_file:
+            (folder / description.file).unlink(missing_ok=True)
         raise
-    if before not in (None, said.file):
-        (folder / str(before)).unlink(missing_ok=True)
+    if previous_file not in (None, description.file):
+        (folder / str(previous_file)).unlink(missing_ok=True)
 
 
 def load_model(folder: str | Path, plugins: Mapping[str, Callable[..., Any]] | None = None) -> Model:
-    """The model saved in the folder, on the CPU and ready to predict; `fit` goes on training it.
+    """The model saved in the folder, on the CPU and in evaluation mode; `fit` can train it further.
 
     Args:
-        folder: as given to `save_model`.
-        plugins: classes and functions of your own that the model is made of, by name.
+        folder: the folder that `save_model` wrote.
+        plugins: classes and functions that the model contains and transun does not define, by name.
 
     >>> import tempfile
     >>> model = Model(Constant(), LogSUN()).prepare(torch.tensor([1.0, 2.0, 6.0]))
@@ -117,48 +93,24 @@ def load_model(folder: str | Path, plugins: Mapping[str, Callable[..., Any]] | N
     """
     folder = Path(folder)
     while True:
-        said = describe_model(folder)
+        description = describe_model(folder)
         try:
-            return _load(folder, said, plugins)
+            return _load(folder, description, plugins)
         except FileNotFoundError:
-            if describe_model(folder) == said:
+            if describe_model(folder) == description:
                 raise
-            # A save came in between and took the numbers of the description just read with it.
-
-
-def describe_model(folder: str | Path) -> Description:
-    """What the saved model in the folder is, from its JSON file alone."""
-    path = Path(folder) / _JSON
-    if not path.is_file():
-        raise FileNotFoundError(f"{path} is not there: give the folder that `save_model` wrote, whole")
-    try:
-        said = json.loads(path.read_text(encoding="utf-8"))
-        number, noted, expected = said.pop("format"), said.pop("checksum", None), checksum(said)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} is not JSON ({error}): copy it again, or save the model anew") from None
-    except (AttributeError, IndexError, KeyError, TypeError):
-        raise ValueError(f"{path} does not describe a transun model: give the folder that `save_model` wrote") from None
-    if number != _FORMAT:
-        raise ValueError(
-            f"{path} has format {number}, this transun {__version__} reads {_FORMAT}: load it with the version that "
-            "wrote it, or a newer one"
-        )
-    if noted != expected:
-        raise ValueError(f"{path} was changed after it was saved: copy it again, or load, change and save the model")
-    if {name: type(value) for name, value in said.items()} != _KINDS or not re.fullmatch(_SHA256, said["weights"]):
-        raise ValueError(f"{path} does not describe a transun model: it needs {', '.join(_KINDS)}")
-    return Description(**said)
+            # Another process saved a model after the description was read, and removed its weights file: read again.
 
 
 def grow(model: Model, sizes: Mapping[str, int]) -> Model:
-    """The model with room for more ids: old rows of its tables keep their vectors bit for bit.
+    """A copy of the model with larger embedding tables, in which the old rows keep their vectors bit for bit.
 
     For yesterday's model and today's ids. New rows start as those of a new model with the same seed; the head keeps its
-    constants, so `fit` goes on from here. The given model stays as it is.
+    constants, so that `fit` can train the copy further.
 
     Args:
-        model: prepared or not.
-        sizes: the new number of ids for some columns with a table of their own.
+        model: prepared or not; it is not changed.
+        sizes: the new number of ids of some columns that have their own table.
 
     >>> model = Model(EmbeddingMLP({"item": 2}), MSE()).prepare(torch.tensor([1.0, 3.0]))
     >>> larger = grow(model, {"item": 3})
@@ -166,7 +118,7 @@ def grow(model: Model, sizes: Mapping[str, int]) -> Model:
     2.0
 
     """
-    if not isinstance(model.backbone, _Growing):
+    if not isinstance(model.backbone, _GrowingBackbone):
         raise ValueError(f"{type(model.backbone).__name__} has no tables that could grow")
     grown = Model(model.backbone.grow(sizes), copy.deepcopy(model.head), model.seed)
     state = grown.state_dict()
@@ -178,14 +130,14 @@ def grow(model: Model, sizes: Mapping[str, int]) -> Model:
 
 
 @runtime_checkable
-class _Growing(Protocol):
+class _GrowingBackbone(Protocol):
     def grow(self, sizes: Mapping[str, int]) -> Backbone: ...
 
 
-def _load(folder: Path, said: Description, plugins: Mapping[str, Callable[..., Any]] | None) -> Model:
-    model = _build(folder / _JSON, said, plugins)
-    path = folder / said.file
-    state = _read(path, said.weights)
+def _load(folder: Path, description: Description, plugins: Mapping[str, Callable[..., Any]] | None) -> Model:
+    model = _build(folder / MODEL_FILE, description, plugins)
+    path = folder / description.file
+    state = _read_weights(path, description.weights)
     expected = model.state_dict()
     wrong = [f"lacks {name!r}" for name in expected if name not in state]
     wrong += [f"has {name!r} too many" for name in state if name not in expected]
@@ -195,46 +147,46 @@ def _load(folder: Path, said: Description, plugins: Mapping[str, Callable[..., A
         elif name in state and state[name].dtype not in (_FLOATS if tensor.is_floating_point() else (tensor.dtype,)):
             wrong.append(f"has {name!r} in {state[name].dtype}")
     if wrong:
-        raise ValueError(f"{path} does not fit the model in {_JSON}: it {wrong[0]}; save the model anew")
-    _require_numbers(str(path), state)
+        raise ValueError(f"{path} does not fit the model in {MODEL_FILE}: it {wrong[0]}; save the model anew")
+    _require_finite(str(path), state)
     model.load_state_dict(state, assign=True)
-    model.prepared = said.prepared
+    model.prepared = description.prepared
     return model.eval()
 
 
-def _build(path: Path, said: Description, plugins: Mapping[str, Callable[..., Any]] | None) -> Model:
+def _build(path: Path, description: Description, plugins: Mapping[str, Callable[..., Any]] | None) -> Model:
     try:
-        backbone, head = spec.loads(said.backbone, plugins), spec.loads(said.head, plugins)
+        backbone, head = spec.loads(description.backbone, plugins), spec.loads(description.head, plugins)
         if isinstance(backbone, type) or not isinstance(backbone, Backbone) or not isinstance(head, Head):
             raise ValueError("these are not a backbone and a head")
-        # Weights without memory, since the file brings them: neither time nor room is spent on initial ones, whatever
-        # sizes the text claims. A plugin may need real ones.
+        # The weights come from the file, so that the initial ones need neither time nor memory, whatever sizes the text
+        # asks for. A plugin may compute with them and gets real ones.
         with torch.device("cpu" if plugins else "meta"):
-            return Model(backbone, head, said.seed)
-    except _BROKEN as error:
+            return Model(backbone, head, description.seed)
+    except _MALFORMED as error:
         raise ValueError(
-            f"{path} describes Model({said.backbone:.200}, {said.head:.200}), which cannot be built: {error}; "
-            "lend classes and functions of your own as plugins={'name': ...}"
+            f"{path} describes Model({description.backbone:.200}, {description.head:.200}), which cannot be built: "
+            f"{error}; lend classes and functions of your own as plugins={{'name': ...}}"
         ) from error
 
 
-def _read(path: Path, digest: str) -> dict[str, Tensor]:
+def _read_weights(path: Path, digest: str) -> dict[str, Tensor]:
     safetensors = need("safetensors")
     if not path.is_file():
         raise FileNotFoundError(f"{path} is not there: copy the whole folder")
-    if _digest(path) != digest:
+    if _sha256(path) != digest:
         raise ValueError(f"{path} is cut off or changed: copy it again, or save the model anew")
     try:
         with safetensors.safe_open(path, "pt") as file:
-            # Cloned, so that the model does not live in a mapped file that may be replaced.
+            # The tensors are views of a memory-mapped file, which may be replaced: clone them.
             return {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118 - not a mapping
-    except (safetensors.SafetensorError, *_BROKEN) as error:
+    except (safetensors.SafetensorError, *_MALFORMED) as error:
         raise ValueError(f"{path} is not a safetensors file ({error}): save the model anew") from error
 
 
-def _require_numbers(where: str, state: Mapping[str, Tensor]) -> None:
+def _require_finite(where: str, state: Mapping[str, Tensor]) -> None:
     for name, tensor in state.items():
-        # A head may keep an infinite edge; a weight is finite.
+        # A buffer of a head may be infinite, such as the edge of the last bin; a weight of the network must be finite.
         fine = tensor.isfinite() if name.startswith("network.") else ~tensor.isnan()
         if not bool(fine.all()):
             raise ValueError(
@@ -243,11 +195,11 @@ def _require_numbers(where: str, state: Mapping[str, Tensor]) -> None:
             )
 
 
-def _text(name: str, value: Any) -> str:
+def _to_text(name: str, value: Any) -> str:
     try:
         text = spec.dumps(value)
         ast.parse(text, mode="eval")
-    except (SyntaxError, *_BROKEN) as error:
+    except (SyntaxError, *_MALFORMED) as error:
         raise ValueError(
             f"cannot save the {name}, it has no text form ({error}); name a function with `def` instead of `lambda`, "
             "and store every constructor argument under its own name"
@@ -255,30 +207,24 @@ def _text(name: str, value: Any) -> str:
     return text
 
 
-def _plain(extra: Mapping[str, Any]) -> dict[str, Any]:
+def _require_json(extra: Mapping[str, Any]) -> dict[str, Any]:
     try:
-        plain: dict[str, Any] = json.loads(json.dumps(extra, allow_nan=False))
+        restored: dict[str, Any] = json.loads(json.dumps(extra, allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"extra must be what JSON can hold: {error}") from None
-    if plain != extra:
+    if restored != extra:
         raise ValueError("extra must come back from JSON as it is: lists instead of tuples, text as keys")
-    return plain
+    return restored
 
 
-def _before(folder: Path) -> str | None:
+def _weights_file(folder: Path) -> str | None:
+    """The name of the weights file of the model in the folder, or None if there is no readable model."""
     try:
         return describe_model(folder).file
     except (OSError, ValueError):
         return None
 
 
-def _write(path: Path, said: Description) -> None:
-    body = asdict(said)
-    text = json.dumps({"format": _FORMAT, **body, "checksum": checksum(body)}, indent=2, ensure_ascii=False)
-    with replacing(path) as draft:
-        draft.write_text(text + "\n", encoding="utf-8")
-
-
-def _digest(path: Path) -> str:
+def _sha256(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

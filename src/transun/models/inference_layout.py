@@ -1,4 +1,4 @@
-"""A network laid out for prediction: branches as one product a layer, weights in the order in which they are read."""
+"""A model rearranged for fast prediction: the dense layers of its branches are merged and stored transposed."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -15,19 +15,19 @@ from transun.models.network import Model, Network, branch_outputs
 
 __all__ = ["merge_branches"]
 
-# Layers are joined while the zeros between their blocks add no more than this to the products of all the layers. Those
-# between outputs stay within it, those between towers of several layers do not.
-_ZEROS = 0.15
+# Layers are merged as long as the zeros in their block-diagonal matrices are at most this share of all dense weights.
+# The zeros between output layers stay below it, those between towers of several layers do not.
+_MAX_ZEROS = 0.15
 
 
 def merge_branches(model: Model) -> nn.Module:
-    """The model for prediction, weights copied into the layout that serves fastest; itself if no layer is dense.
+    """A copy of the model for prediction with the dense layers of its branches merged; itself if no layer is dense.
 
-    A prediction for a few rows is mostly the cost of starting operations, and two towers start twice as many. Where all
-    branches part from one activation, their first dense layers become one product, and the next ones a product with a
-    block-diagonal matrix. Its zeros are multiplied too: between outputs they are few; between towers they are half of
-    the matrix, so there each branch goes on alone after the first layer. Results differ in the last bits,
-    and where an activation is infinite: times zero it makes the other branches NaN.
+    The time of a prediction for a few rows is mostly that of starting operations, and two towers start twice as many.
+    Where all branches leave one activation, their first dense layers become one product, and their next ones a product
+    with a block-diagonal matrix. Its zeros are multiplied too: between output layers they are few; between towers they
+    are half of the matrix, so that there each branch continues alone after the first layer. Results differ from those
+    of the model in the last bits, and where an activation is infinite: times zero it makes the other branches NaN.
 
     >>> model = Model(EmbeddingMLP(numeric=("a",), hidden=(8, 4)), LogSUN(shared=1)).prepare(torch.tensor([1.0, 3.0]))
     >>> x = {"a": torch.tensor([-1.0, 0.5])}
@@ -35,43 +35,42 @@ def merge_branches(model: Model) -> nn.Module:
     True
     """
     stages = (stage for stack in cast(Any, model.network.stacks) for stage in stack)
-    return _Fused(model).eval() if any(isinstance(stage, Dense) for stage in stages) else model
+    return _MergedModel(model).eval() if any(isinstance(stage, Dense) for stage in stages) else model
 
 
-class _Fused(nn.Module):
-    """Stages branch by branch, then the joined layers, then what each branch goes on with alone."""
+class _MergedModel(nn.Module):
+    """The stages before the branches part, then the merged layers, then the remaining layers of each branch."""
 
     def __init__(self, model: Model) -> None:
         super().__init__()
         network = model.network
         self.head = model.head
-        # Nothing is trained here, so nobody has to be kept from training what he reads.
+        # Without training there are no gradients to stop between branches.
         self.routes = tuple(replace(route, trains_shared=True) for route in network.routes)
-        parting = _parting(network)
-        last = len(cast(nn.Sequential, network.stacks[0]))
-        own = [(parting or last) - route.shared for route in self.routes]
-        parts = list(zip(cast(Any, network.stacks), cast(Any, network.outputs), own, strict=True))
-        self.before = nn.ModuleList(_laid_out(stack[:count]) for stack, _, count in parts)
+        common = _common_stages(network)
+        before = [(common or len(cast(nn.Sequential, network.stacks[0]))) - route.shared for route in self.routes]
+        parts = list(zip(cast(Any, network.stacks), cast(Any, network.outputs), before, strict=True))
+        self.before = nn.ModuleList(_for_prediction(stack[:count]) for stack, _, count in parts)
         towers = [[*stack[count:], Dense(output)] for stack, output, count in parts]
-        count = _worth_joining(towers) if parting else 0
-        layers = list(zip(*towers, strict=True))[:count]
-        self.joined = nn.Sequential(*(_join(layer, entering=not place) for place, layer in enumerate(layers)))
-        self.widths = [part[0].out_features for part in layers[-1]] if layers else []
-        self.after = nn.ModuleList(_laid_out(tower[count:]) for tower in towers)
+        merged = _count_merged_layers(towers) if common else 0
+        layers = list(zip(*towers, strict=True))[:merged]
+        self.merged = nn.Sequential(*(_merge_layer(layer, first=index == 0) for index, layer in enumerate(layers)))
+        self.widths = [dense[0].out_features for dense in layers[-1]] if layers else []
+        self.after = nn.ModuleList(_for_prediction(tower[merged:]) for tower in towers)
 
     def forward(self, batch: Inputs) -> Tensor:
         """Predictions (B,), in units of the target."""
         return self.head(self._raw(batch))  # type: ignore[no-any-return]
 
     def _raw(self, batch: Inputs) -> Raw:
-        ends: Sequence[Tensor] = list(branch_outputs(self.routes, self.before, batch))
+        activations: Sequence[Tensor] = list(branch_outputs(self.routes, self.before, batch))
         if self.widths:
-            ends = _apart(self.joined(ends[0]), self.widths)
-        return tuple(after(end) for after, end in zip(self.after, ends, strict=True))
+            activations = _split_branches(self.merged(activations[0]), self.widths)
+        return tuple(after(activation) for after, activation in zip(self.after, activations, strict=True))
 
 
-class _Product(nn.Module):
-    """x·W + b with W (in, out): torch keeps (out, in), and a product with few rows mostly waits for turning it."""
+class _TransposedLinear(nn.Module):
+    """x·W + b with W stored as (in, out): torch stores (out, in), and transposing it takes most of a small product."""
 
     def __init__(self, weight: Tensor, bias: Tensor) -> None:
         super().__init__()
@@ -82,52 +81,62 @@ class _Product(nn.Module):
         return torch.addmm(self.bias, x, self.weight)
 
 
-def _laid_out(stages: Iterable[Any]) -> nn.Sequential:
-    """The stages in turn, dense ones with their weights turned and without dropout, which nothing is left of."""
-    return nn.Sequential(*(_join([stage], True) if isinstance(stage, Dense) else stage for stage in stages))
+def _for_prediction(stages: Iterable[Any]) -> nn.Sequential:
+    """The same stages; dense ones have transposed weights and no dropout."""
+    return nn.Sequential(
+        *(_merge_layer([stage], first=True) if isinstance(stage, Dense) else stage for stage in stages)
+    )
 
 
-def _join(layer: Sequence[Any], entering: bool) -> nn.Sequential:
-    """One dense layer, a copy of those of several branches: all read the same activation, or each its part of it."""
-    weights = [part[0].weight for part in layer]
-    weight = torch.cat(weights) if entering else torch.block_diag(*weights)  # type: ignore[no-untyped-call]
-    return nn.Sequential(_Product(weight, torch.cat([part[0].bias for part in layer])), *layer[0][1:2])
+def _merge_layer(layer: Sequence[Any], first: bool) -> nn.Sequential:
+    """One dense layer that computes those of several branches.
+
+    Args:
+        layer: one dense layer per branch, with equal activation functions.
+        first: whether all of them read the same activation; else each reads its block of the merged layer before.
+
+    """
+    weights = [dense[0].weight for dense in layer]
+    weight = torch.cat(weights) if first else torch.block_diag(*weights)  # type: ignore[no-untyped-call]
+    return nn.Sequential(_TransposedLinear(weight, torch.cat([dense[0].bias for dense in layer])), *layer[0][1:2])
 
 
-def _apart(x: Tensor, widths: list[int]) -> Sequence[Tensor]:
-    """The parts (B, width) of an activation; single columns are cut off in one go, without their second dimension.
+def _split_branches(x: Tensor, widths: list[int]) -> Sequence[Tensor]:
+    """The block (B, width) of each branch.
 
-    They are given it back, for a head to take off again: two operations that an exported graph can do without.
+    Single columns are cut by one `unbind`, which drops their second dimension. `unsqueeze` restores it and the head
+    squeezes it again: this pair of operations is removed from an exported graph.
     """
     if max(widths) > 1:
         return x.split_with_sizes(widths, 1)
     return [column.unsqueeze(-1) for column in x.unbind(1)]
 
 
-def _parting(network: Network) -> int:
-    """The number of stages that all branches share, if they part there all at once; else 0.
+def _common_stages(network: Network) -> int:
+    """The number of stages that all branches share if they part at the same stage; else 0.
 
-    Several activations to start from would have more zeros between the blocks than a product saves.
+    Branches that part at several stages are not merged: the blocks would have more zeros than a merged product saves.
     """
     shared = {route.shared for route in network.routes[1:]}
     return shared.pop() if len(shared) == 1 else 0
 
 
-def _worth_joining(towers: list[list[Any]]) -> int:
-    """How many layers of the towers, from the first on, are one product."""
+def _count_merged_layers(towers: list[list[Any]]) -> int:
+    """The number of layers, from the first on, that are worth merging."""
     layers = list(zip(*towers, strict=True))
-    products = sum(cast(Any, part)[0].weight.numel() for tower in towers for part in tower if isinstance(part, Dense))
+    weights = sum(cast(Any, stage)[0].weight.numel() for tower in towers for stage in tower if isinstance(stage, Dense))
     zeros = 0
-    for place, layer in enumerate(layers):
-        if not all(_is_plain(part) for part in layer):
-            return place
-        if place:
-            whole = sum(part[0].in_features for part in layer) * sum(part[0].out_features for part in layer)
-            zeros += whole - sum(part[0].weight.numel() for part in layer)
-        if zeros > _ZEROS * products:
-            return place
+    for index, layer in enumerate(layers):
+        if not all(_can_merge(stage) for stage in layer):
+            return index
+        if index:
+            size = sum(dense[0].in_features for dense in layer) * sum(dense[0].out_features for dense in layer)
+            zeros += size - sum(dense[0].weight.numel() for dense in layer)
+        if zeros > _MAX_ZEROS * weights:
+            return index
     return len(layers)
 
 
-def _is_plain(stage: nn.Module) -> bool:
+def _can_merge(stage: nn.Module) -> bool:
+    """Whether the stage is a dense layer whose activation function, if any, treats every number alike."""
     return isinstance(stage, Dense) and all(isinstance(part, Pointwise) for part in cast(Any, stage)[1:2])

@@ -1,4 +1,4 @@
-"""A network supplies a head's raw outputs; a model is the two together."""
+"""A network computes the raw outputs that a head needs; a model is a network and a head."""
 
 import copy
 import warnings
@@ -23,10 +23,11 @@ class Route(Branch):
 
 
 class Network(nn.Module):
-    """One stack of stages per branch, each ending in a linear output; shared stages exist and run once.
+    """One stack of stages per branch, each followed by a linear output layer; shared stages exist once and run once.
 
-    Branch i continues from another branch's activation after `shared` stages, mostly the first one's. The first branch
-    has the same names and shapes whatever follows it, so the weights of a model without a bias branch fit one with it.
+    A branch continues from the activation of another branch, mostly the first, after `shared` stages. The parameters of
+    the first branch have the same names and shapes whatever branches follow, so that the weights of a model without a
+    bias branch fit one with it.
 
     >>> network = Network(EmbeddingMLP(numeric=("a",), hidden=(8,)), (Branch(), Branch(width=3, shared=2)))
     >>> [tuple(raw.shape) for raw in network({"a": torch.zeros(5)})]
@@ -38,7 +39,7 @@ class Network(nn.Module):
         builders = backbone.stages()
         self.routes = tuple(_route(index, branch, backbone) for index, branch in enumerate(branches))
         self.stacks, self.outputs = nn.ModuleList(), nn.ModuleList()
-        for route in self.routes:  # whole branches in turn, so that the first draws the same weights under every head
+        for route in self.routes:  # branch by branch, so that the first one draws the same weights under every head
             self.stacks.append(nn.Sequential(*(build() for build in builders[route.shared :])))
             self.outputs.append(_output(backbone.out_features, route.width))
         stages = [stage for stack, _ in self._parts() for stage in stack]
@@ -47,12 +48,12 @@ class Network(nn.Module):
 
     def forward(self, batch: Inputs) -> Raw:
         """One (B, width) tensor per branch."""
-        ends = branch_outputs(self.routes, self.stacks, batch)
-        return tuple(output(end) for (_, output), end in zip(self._parts(), ends, strict=True))
+        activations = branch_outputs(self.routes, self.stacks, batch)
+        return tuple(output(activation) for (_, output), activation in zip(self._parts(), activations, strict=True))
 
     @torch.no_grad()
     def start_at(self, constants: Raw) -> None:
-        """Make every row's outputs these constants, (width,) per branch: biases set, output weights zero."""
+        """Make the outputs of every row these constants, (width,) per branch: set the biases, and zero the weights."""
         for (_, output), constant in zip(self._parts(), constants, strict=True):
             output.bias.copy_(constant)
             output.weight.zero_()
@@ -62,12 +63,12 @@ class Network(nn.Module):
 
 
 class Model(nn.Module):
-    """A network and a head: calling it predicts, `loss` costs.
+    """A network and a head: calling the model predicts, `loss` computes the loss of each row.
 
     Args:
-        backbone: what the features go through.
-        head: the method.
-        seed: of the initial weights; the same seed gives the first branch the same weights under every head.
+        backbone: the layers between the features and the outputs.
+        head: the method, which defines the outputs, their loss and their meaning.
+        seed: seed of the initial weights; the same seed gives the first branch the same weights under every head.
 
     >>> y = torch.tensor([1.0, 2.0, 6.0])
     >>> model = Model(Constant(), LogSUN()).prepare(y)
@@ -90,11 +91,11 @@ class Model(nn.Module):
         return self.head(self.raw(batch))  # type: ignore[no-any-return]
 
     def loss(self, batch: Inputs, y: Tensor) -> dict[str, Tensor]:
-        """Named per-sample terms, each (B,)."""
+        """The terms of the loss by name, one number per row in each, (B,)."""
         return self.head.loss(self.raw(batch), y)
 
     def raw(self, batch: Inputs) -> Raw:
-        """The raw outputs, in float32 or better: losses and inverses are not computed in half precision."""
+        """The raw outputs, in float32 or better: losses and inverse transforms are not computed in half precision."""
         return tuple(out.float() if out.dtype.itemsize < 4 else out for out in self.network(batch))
 
     def prepare(self, y: Tensor, base: "Model | None" = None) -> Self:
@@ -102,12 +103,12 @@ class Model(nn.Module):
 
         Args:
             y: training targets (n,).
-            base: a trained model with the same backbone, without the last branch or branches of this one: its weights
-                and its head's constants are taken over, only the new branches start afresh.
+            base: a trained model with the same backbone and without the last branch or branches of this one: its
+                weights and the constants of its head are copied, and only the new branches start untrained.
 
         """
         device = next(self.parameters()).device
-        # Constants are learned on the CPU, whatever the model runs on: heads need not care.
+        # Constants are learned on the CPU, so that heads need not know about devices.
         y = y.detach().cpu()
         head: Head = copy.deepcopy(self.head).cpu().prepare(y)
         if base is not None:
@@ -115,34 +116,34 @@ class Model(nn.Module):
         self.network.start_at(head.initial_outputs(y))
         self.head = head.to(device)
         if base is not None:
-            self._take_over(base.network.state_dict())
+            self._copy_weights(base.network.state_dict())
         self.prepared = True
         return self
 
-    def _take_over(self, state: dict[str, Tensor]) -> None:
-        own = self.network.state_dict()
+    def _copy_weights(self, state: dict[str, Tensor]) -> None:
+        current = self.network.state_dict()
         for name, value in state.items():
-            if name not in own or own[name].shape != value.shape:
+            if name not in current or current[name].shape != value.shape:
                 raise ValueError(f"the base does not fit: its {name!r} is missing here or has another shape")
         self.network.load_state_dict(state, strict=False)
 
 
 def branch_outputs(routes: Iterable[Route], stacks: Iterable[Any], batch: Any) -> Iterator[Any]:
-    """What every branch ends in: its own stages, after those that it shares and that have run already."""
-    # What every branch has seen: the batch and the activation after each of its stages, shared ones included.
-    seen: list[list[Any]] = []
+    """The last activation of every branch; stages that a branch shares are not computed again."""
+    # For every branch the batch and the activation after each of its stages, shared ones included.
+    activations: list[list[Any]] = []
     for route, stack in zip(routes, stacks, strict=True):
-        own = seen[route.shares_with][: route.shared + 1] if seen else [batch]
-        value = own[-1] if route.trains_shared else _read_only(own[-1])
+        branch = activations[route.shares_with][: route.shared + 1] if activations else [batch]
+        value = branch[-1] if route.trains_shared else _stop_gradient(branch[-1])
         for stage in stack:
             value = stage(value)
-            own.append(value)
-        seen.append(own)
+            branch.append(value)
+        activations.append(branch)
         yield value
 
 
 def _route(index: int, branch: Branch, backbone: Backbone) -> Route:
-    """The branch with "all" as a number, after a check that this network can have it."""
+    """The branch with its number of shared stages, after a check that this backbone has as many."""
     count = len(backbone.stages())
     shared = count if branch.shared == "all" else branch.shared
     if not 0 <= shared <= count:
@@ -157,14 +158,14 @@ def _route(index: int, branch: Branch, backbone: Backbone) -> Route:
     return Route(branch.width, shared, branch.shares_with, branch.trains_shared)
 
 
-def _read_only(value: Inputs) -> Inputs:
-    # Columns of a batch have no gradient to keep back.
+def _stop_gradient(value: Inputs) -> Inputs:
+    # The columns of a batch, which are not a single tensor, have no gradient.
     return value.detach() if isinstance(value, Tensor) else value
 
 
 def _output(in_features: int, width: int) -> nn.Linear:
     with warnings.catch_warnings():
-        # A constant backbone has no features: the layer is its bias alone, on purpose.
+        # A constant backbone has no features, so that the layer consists of its bias.
         warnings.filterwarnings("ignore", message="Initializing zero-element tensors")
         output = nn.Linear(in_features, width)
     nn.init.zeros_(output.bias)

@@ -5,8 +5,9 @@ import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from itertools import pairwise
+
+from transun.support.suggest import did_you_mean
 
 __all__ = ["Requirement", "RequirementResult"]
 
@@ -125,12 +126,11 @@ def _compare(
 def _known(name: str, names: Sequence[str]) -> str:
     if name in names:
         return name
-    near = " or ".join(map(repr, get_close_matches(name.lower(), names, n=2)))
     metrics = ", ".join(each for each in names if not each.endswith(("_low", "_high")))
-    hint = f"did you mean {near}? " if near else ""
+    hint = f"{did_you_mean(name, names)} There are {metrics}".lstrip()
     raise ValueError(
-        f"a requirement names {name!r}, which is no metric here: {hint}There are {metrics}, and with _low or _high "
-        "the ends of their intervals"
+        f"a requirement names {name!r}, which is no metric here: {hint}, and with _low or _high the ends of their "
+        "intervals"
     )
 
 

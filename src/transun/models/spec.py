@@ -1,4 +1,4 @@
-"""The parts of a model as text and back: what may be named, and how text becomes a head or a backbone."""
+"""The parts of a model as text and back, such as `GTS(PointHead(Log1p()))`, with the names that the text may use."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ def loads(text: str, plugins: Mapping[str, Callable[..., Any]] | None = None) ->
 
     Args:
         text: as printed by `dumps`, or typed by a person.
-        plugins: further names that may be used, chosen by the caller and never by the text.
+        plugins: further classes and functions that the text may name.
 
     >>> dumps(loads("TranSUN(Power(0.5))"))
     'GTS(PointHead(Power()))'

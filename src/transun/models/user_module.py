@@ -1,4 +1,4 @@
-"""A bias branch beside a module of the user's own, trained or not."""
+"""A bias branch added to a module of the user, trained or not."""
 
 import copy
 from collections.abc import Callable
@@ -32,27 +32,27 @@ def debias(
     freeze: bool = True,
     seed: int = 0,
 ) -> Model:
-    """A model that predicts z / κ(u): u is what a user's own module says, z a new branch that learns its bias.
+    """A model that predicts z / κ(u): u is the output of a user's module, z a new branch that learns its bias.
 
-    `fit`, `predict` and export treat it like any other model; its head is a `GTS`. The module is copied and yours
-    stays as it is. A module of yours has no text form, so keep the `state_dict`, or a pickle: to load it, build the
-    model by the same call first.
+    `fit`, `predict` and export treat it like any other model; its head is a `GTS`. The module is copied, and the
+    original is not changed. A user's module has no text form, so that `save_model` refuses the model: keep its
+    `state_dict`, or a pickle. To load a `state_dict`, build the model by the same call first.
 
     Args:
         module: maps a batch to (B,) or (B, 1), trained or not.
-        loss: its per-sample loss (estimate, T(target)) -> (B,). A frozen module's is only reported.
-        backbone: what z is computed by, from what `features` returns. `Custom(nn.Identity, d)` makes z a linear
-            function of d features, which is cheap, and unbiased only where that can follow E[y|x]·κ(u).
-        features: called with the module and the batch, e.g. `Net.encode`, where the module has features worth reusing;
-            the batch itself otherwise. What it computes is run again, beside the module's own forward.
+        loss: its loss per row (estimate, T(target)) -> (B,). For a frozen module it is only reported.
+        backbone: the layers that compute z from the result of `features`. `Custom(nn.Identity, d)` makes z a linear
+            function of d features, which is cheap, and unbiased only if a linear function can follow E[y|x]·κ(u).
+        features: called with the module and the batch, such as `Net.encode`, if the module computes features worth
+            reusing; by default the batch itself. It runs in addition to the module's forward pass.
         transform: T, if the module estimates T(y); Identity if it predicts y itself.
         scheme: how z encodes the target; see `transun.schemes`.
         freeze: True never changes the module: its weights are not trained, its dropout is off and its running
-            statistics stand still. False trains it by its own loss, as ever; the bias branch reaches it only
-            through `features`.
-        seed: of the branch's initial weights.
+            statistics are not updated. False trains it by `loss`; gradients of the bias branch reach it only through
+            `features`.
+        seed: seed of the branch's initial weights.
 
-    >>> trained = torch.nn.Linear(1, 1)  # says 2x + 1
+    >>> trained = torch.nn.Linear(1, 1)  # computes 2x + 1
     >>> _ = trained.load_state_dict({"weight": torch.tensor([[2.0]]), "bias": torch.tensor([1.0])})
     >>> model = debias(trained, squared, backbone=Constant())
     >>> _ = model.prepare(torch.tensor([6.0, 6.0]))  # so far z = mean of y·κ at the constant u = 6, 6/7
@@ -62,27 +62,28 @@ def debias(
 
     """
     _require_per_sample(loss)
-    wrap = _Frozen if freeze else _Host
-    # A model of the branch alone, to which the module is then added: the branch's weights do not depend on it.
+    wrap = _FrozenModule if freeze else _UserModule
+    # The module is added to a model of the branch alone, so that the branch's weights do not depend on the module.
     model = Model(backbone, PointHead(), seed)
-    model.network = _Beside(wrap(copy.deepcopy(module), features), model.network)
+    model.network = _ModuleAndBranch(wrap(copy.deepcopy(module), features), model.network)
     model.head = GTS(PointHead(transform, loss), scheme)
-    model.backbone = _Hosted(module, backbone)
+    model.backbone = _BackboneWithModule(module, backbone)
     return model
 
 
-class _Hosted:
-    """The branch's backbone beside a module that only its owner can build: it cannot be written as text.
+class _BackboneWithModule:
+    """The backbone of the branch, without a text form, because only the user can build the module.
 
-    With the branch's backbone alone, a saved model would come back without the module.
+    With the text of the branch's backbone, a model would be saved and then loaded without the module.
     """
 
     def __init__(self, module: nn.Module, backbone: Backbone) -> None:
-        self._kind, self.backbone = type(module).__name__, backbone
+        self._class, self.backbone = type(module).__name__, backbone
 
     @property
     def module(self) -> nn.Module:
-        raise ValueError(f"debias cannot write your {self._kind} as text: keep the state_dict and the call of debias")
+        # The text form reads every constructor argument, this one included.
+        raise ValueError(f"debias cannot write your {self._class} as text: keep the state_dict and the call of debias")
 
     @property
     def out_features(self) -> int:
@@ -92,8 +93,8 @@ class _Hosted:
         return self.backbone.stages()
 
 
-class _Host(nn.Module):
-    """The user's module: a batch to its estimate (B, 1) and to what the bias branch is computed from."""
+class _UserModule(nn.Module):
+    """The user's module, which computes its estimate (B, 1) and the features of the bias branch from a batch."""
 
     def __init__(self, module: nn.Module, features: Callable[[nn.Module, Inputs], Inputs]) -> None:
         super().__init__()
@@ -105,8 +106,8 @@ class _Host(nn.Module):
         return estimate.reshape(-1, 1), self.features(self.module, batch)
 
 
-class _Frozen(_Host):
-    """A host that stays in evaluation mode and asks for no gradients."""
+class _FrozenModule(_UserModule):
+    """A user's module that stays in evaluation mode and whose weights get no gradients."""
 
     def __init__(self, module: nn.Module, features: Callable[[nn.Module, Inputs], Inputs]) -> None:
         super().__init__(module, features)
@@ -117,11 +118,11 @@ class _Frozen(_Host):
         return super().train(False)
 
 
-class _Beside(Network):
-    """Raw outputs of a host and of a network beside it; only the network has output biases to start."""
+class _ModuleAndBranch(Network):
+    """The raw outputs of a user's module and of a branch; only the branch has output biases to initialise."""
 
-    def __init__(self, host: _Host, branch: Network) -> None:
-        nn.Module.__init__(self)  # the stacks are the branch's
+    def __init__(self, host: _UserModule, branch: Network) -> None:
+        nn.Module.__init__(self)  # the stages are those of the branch
         self.host, self.branch = host, branch
 
     def forward(self, batch: Inputs) -> Raw:

@@ -1,1 +1,1 @@
-"""What every room needs and no user asks for: files, optional libraries, progress bars, the text form of objects."""
+"""Helpers that every package uses: files, optional libraries, progress bars, error hints, the text form of objects."""

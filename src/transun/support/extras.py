@@ -5,7 +5,7 @@ from types import ModuleType
 
 __all__ = ["need", "require"]
 
-# Which extra of transun brings a library; any other library is installed by its own name.
+# The extra of transun that installs a library; a library that is not listed is installed by its own name.
 EXTRAS = {"sklearn": "sklearn", "lightgbm": "lightgbm", "onnx": "onnx", "onnxruntime": "onnx", "onnxscript": "onnx"}
 
 
@@ -21,9 +21,9 @@ def need(module: str) -> ModuleType:
         return import_module(module)
     except ModuleNotFoundError as error:
         if error.name is not None and error.name.split(".")[0] != library:
-            raise  # the library is there, something inside it is missing
-        what = f"'transun[{EXTRAS[library]}]'" if library in EXTRAS else library
-        raise ModuleNotFoundError(f"this needs {library}: pip install {what}") from None
+            raise  # the library is installed, but one that it imports is not
+        package = f"'transun[{EXTRAS[library]}]'" if library in EXTRAS else library
+        raise ModuleNotFoundError(f"this needs {library}: pip install {package}") from None
 
 
 def require(*modules: str) -> None:

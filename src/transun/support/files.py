@@ -1,4 +1,4 @@
-"""Files that are either the old one or the new one, never a part."""
+"""Files that are replaced in one step, so that a reader sees the old content or the new one, and checksums of them."""
 
 import hashlib
 import json
@@ -14,7 +14,7 @@ __all__ = ["checksum", "new_draft", "publish", "replacing", "write_json", "write
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A draft to write, which takes the place of `path` at once when the `with` block ends; an error keeps the old one.
+    """A temporary file to write to, which replaces `path` in one step when the `with` block ends without an error.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "folder" / "note.txt"
@@ -33,30 +33,30 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def new_draft(folder: Path) -> Path:
-    """A name in the folder that nobody else uses."""
+    """The path of a temporary file in the folder that no other process uses."""
     return folder / f".{uuid.uuid4().hex}.tmp"
 
 
 def publish(draft: Path, path: Path) -> None:
-    """Give a finished file its name at once; its content reaches the disk first, lest a power cut leave only a name."""
+    """Rename a finished draft in one step; its content reaches the disk first, lest a power cut leave an empty file."""
     with draft.open("r+b") as file:
         os.fsync(file.fileno())
     draft.replace(path)
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file in one step; its folder is made where it is missing."""
+    """Write a text file in one step and create its folder if it does not exist."""
     with replacing(path) as draft:
         draft.write_text(text, encoding="utf-8")
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write a value as JSON in one step; the folder of the file is made where it is missing."""
+    """Write a value as a JSON file in one step and create its folder if it does not exist."""
     write_text(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
 
 
 def checksum(body: Mapping[str, Any]) -> str:
-    """The SHA-256 of a JSON object, whatever the order of its keys.
+    """The SHA-256 of a JSON object, which does not depend on the order of its keys.
 
     >>> checksum({"a": 1, "b": 2}) == checksum({"b": 2, "a": 1})
     True

@@ -11,8 +11,8 @@ class Progress:
     """A bar with the share done and the time left, on standard error.
 
     Args:
-        label: what is going on.
-        total: steps in all.
+        label: the name of the work.
+        total: the number of steps.
         show: True or False; None shows the bar where standard error is a terminal.
 
     >>> with Progress("counting", 3, show=False) as bar:
@@ -28,7 +28,7 @@ class Progress:
 
     def __enter__(self) -> Self:
         if self.show:
-            # Imported where used: the core runs on machines that have torch and numpy alone.
+            # Imported here, so that code without a bar runs where only torch and numpy are installed.
             from rich.console import Console
             from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
             from rich.progress import Progress as Bar
@@ -40,7 +40,7 @@ class Progress:
         return self
 
     def advance(self, done: int, note: str = "") -> None:
-        """Say how many steps are done; drawn at most ten times a second."""
+        """Set the number of finished steps; the bar is redrawn at most ten times a second."""
         if self._bar is None:
             return
         now = time.perf_counter()

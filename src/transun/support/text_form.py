@@ -1,8 +1,8 @@
 """Objects as text and back: `GTS(PointHead(Log1p(upper=10000.0)), shared=1)`.
 
-The one text form of every value that is built from constructor arguments: what a command line accepts, a checkpoint
-stores and a report prints. Text is parsed, never executed: only names that the caller allows may be called, with
-literal arguments. Which names those are is said by the caller; `transun.models.spec` allows the parts of a model.
+Every value that is built from constructor arguments has this one text form: a command line accepts it, a checkpoint
+stores it and a report prints it. Text is parsed, never executed: it may call only the names that the caller passes,
+with literal arguments. `transun.models.spec` passes the parts of a model.
 """
 
 import ast
@@ -13,8 +13,8 @@ from typing import Any
 
 __all__ = ["arguments", "dumps", "parse"]
 
-# A description of a model is a line or a page; anything longer is an accident or an attack.
-_LONGEST = 100_000
+# The text of a model is a line or a page long; anything longer is an accident or an attack.
+_MAX_LENGTH = 100_000
 
 
 def dumps(value: Any) -> str:
@@ -28,7 +28,7 @@ def dumps(value: Any) -> str:
     if isinstance(value, float):
         if math.isnan(value):
             raise ValueError("NaN has no text form")
-        return repr(value)  # inf prints as the name `inf`, which `loads` knows
+        return repr(value)  # infinity prints as the name `inf`, which `parse` reads
     if isinstance(value, (tuple, list)):
         items = ", ".join(map(dumps, value))
         return f"({items},)" if len(value) == 1 else f"({items})"
@@ -40,7 +40,7 @@ def dumps(value: Any) -> str:
 
 
 def arguments(value: Any) -> dict[str, Any]:
-    """The constructor arguments of an object, each of which it keeps under the argument's own name.
+    """The constructor arguments of an object, which stores each of them under its name.
 
     >>> arguments(Adam(0.01))
     {'rate': 0.01, 'weight_decay': 0.0}
@@ -62,8 +62,8 @@ def parse(text: str, names: Mapping[str, Any]) -> Any:
     ValueError: not a transun object: ...
 
     """
-    if len(text) > _LONGEST:
-        raise ValueError(f"the text has {len(text)} characters; a description has at most {_LONGEST}")
+    if len(text) > _MAX_LENGTH:
+        raise ValueError(f"the text has {len(text)} characters; a description has at most {_MAX_LENGTH}")
     try:
         return _build(ast.parse(text.strip(), mode="eval").body, {"inf": math.inf} | dict(names))
     except SyntaxError as error:
@@ -78,7 +78,7 @@ def _arguments(value: Any) -> str:
     for name, parameter in inspect.signature(type(value)).parameters.items():
         argument = getattr(value, name)
         if parameter.default is not inspect.Parameter.empty and _same(argument, parameter.default):
-            positional = False  # what follows a gap must be named
+            positional = False  # an argument after one that is left out must be named
             continue
         positional = positional and parameter.kind is not inspect.Parameter.KEYWORD_ONLY
         shown.append(dumps(argument) if positional else f"{name}={dumps(argument)}")
@@ -118,7 +118,7 @@ def _call(name: str, build: Callable[..., Any], positional: list[Any], named: di
         raise ValueError(f"{name}: {error}") from None
     try:
         return build(*positional, **named)
-    except (TypeError, AttributeError) as error:  # an argument of the wrong kind, such as Log1p(upper="x")
+    except (TypeError, AttributeError) as error:  # an argument of the wrong type, such as Log1p(upper="x")
         raise ValueError(f"{name}: {error}") from None
 
 

@@ -11,7 +11,8 @@ from torch import Tensor
 from transun.backbones import Dimension, EmbeddingMLP
 from transun.data import Dataset, Features, read_table
 from transun.metrics import STANDARD, Metric
-from transun.models.checkpoint import describe_model, grow, load_model, save_model
+from transun.models.checkpoint import grow, load_model, save_model
+from transun.models.description import describe_model
 from transun.models.network import Model
 from transun.training.evaluation import evaluate, predict
 from transun.training.history import History

@@ -4,7 +4,6 @@ import ast
 import inspect
 from collections.abc import Iterable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +17,7 @@ from transun.heads import GTS, Head
 from transun.metrics.spread import skewness
 from transun.models import spec
 from transun.schemes import ReciprocalTarget
+from transun.support.suggest import did_you_mean
 from transun.support.text_form import dumps
 from transun.tables.model import TableModel
 
@@ -210,10 +210,7 @@ def parse_head(text: str) -> Head:
     known = spec.vocabulary()
     for name in _called(text):
         if name not in known:
-            near = get_close_matches(name, known, n=3, cutoff=0.5)
-            folded = [each for each in known if each.lower() == name.lower()]
-            shown = " or ".join(map(repr, folded or near))
-            hint = f"did you mean {shown}?" if shown else f"heads are {', '.join(_methods())}"
+            hint = did_you_mean(name, known) or f"heads are {', '.join(_methods())}"
             raise ValueError(f"there is no {name!r} in transun: {hint}")
     head = spec.loads(text)
     if isinstance(head, Head):

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ from transun.data.features import Features
 from transun.data.kinds import Bag, Buckets, Datetime, Id, Kind, Numbered, Split
 from transun.data.table import read_table
 from transun.support.extras import need
+from transun.support.suggest import did_you_mean
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -136,9 +136,8 @@ def load(name: str, folder: str | Path | None = None) -> PublicDataset:
 
     """
     if name not in _RECIPES:
-        near = get_close_matches(name, PUBLIC, n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        raise ValueError(f"there is no public data set {name!r}: {hint}There are {', '.join(PUBLIC)}")
+        hint = f"{did_you_mean(name, PUBLIC)} There are {', '.join(PUBLIC)}".lstrip()
+        raise ValueError(f"there is no public data set {name!r}: {hint}")
     recipe = _RECIPES[name]
     file = (folder_of_data() if folder is None else Path(folder)) / recipe.file
     if not file.is_file():

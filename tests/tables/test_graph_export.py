@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from transun import GTS, MSE, ZILN, BinnedSmearing, Features, LogMSE, LogSUN, Recipe, Scaled, calibrate, train
-from transun.tables.export import export_model, sample_rows
+from transun.tables import graph_export
+from transun.tables.graph_export import export, sample_rows
 from transun.tables.model import TableModel
 
 pytest.importorskip("pyarrow")
@@ -52,25 +53,25 @@ HEADS = {
 @pytest.mark.parametrize("name", HEADS)
 def test_the_loaded_graph_predicts_real_rows(data, tmp_path, name):
     model = HEADS[name](data)
-    found = export_model(model, tmp_path / "m.pt2")
-    graph = torch.export.load(found.path).module()
-    features = Features.from_json(found.features.read_text())
+    exported = export(model, tmp_path / "m.pt2")
+    graph = torch.export.load(exported.path).module()
+    features = Features.from_json(exported.features.read_text())
     for rows in (slice(0, 1), slice(0, 240)):
         part = {column: values[rows] for column, values in data.items()}
         expected = model.predict(part)
         torch.testing.assert_close(graph(features.encode(part)), expected, rtol=1e-5, atol=1e-6)
-    assert found.difference < 1e-5
+    assert exported.difference < 1e-5
 
 
 def test_the_document_says_what_goes_in(data, tmp_path):
     model = HEADS["LogSUN"](data)
-    found = export_model(model, tmp_path / "deep" / "m.pt2")
-    said = json.loads(found.document.read_text())
+    exported = export(model, tmp_path / "deep" / "m.pt2")
+    document = json.loads(exported.document.read_text())
     x = model.features.encode(data)
-    assert {one["name"]: (one["dtype"], len(one["shape"])) for one in said["inputs"]} == {
+    assert {entry["name"]: (entry["dtype"], len(entry["shape"])) for entry in document["inputs"]} == {
         name: (str(value.dtype).removeprefix("torch."), value.ndim) for name, value in x.items()
     }
-    assert said["target"] == "gmv"
+    assert document["target"] == "gmv"
 
 
 def test_samples_cover_every_id(data):
@@ -83,13 +84,11 @@ def test_samples_cover_every_id(data):
 
 
 def test_a_graph_that_disagrees_is_not_kept(data, tmp_path, monkeypatch):
-    from transun.tables import export as exporting
-
     model = HEADS["LogSUN"](data)
     wrong = lambda network, batch, path: (path.write_bytes(b"x"), lambda rows: 2.0 * network(rows))[1]  # noqa: E731
-    monkeypatch.setitem(exporting._FORMATS, ".pt2", wrong)
+    monkeypatch.setitem(graph_export._FORMATS, ".pt2", wrong)
     with pytest.raises(ValueError, match="differs from the model"):
-        export_model(model, tmp_path / "m.pt2")
+        export(model, tmp_path / "m.pt2")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -97,10 +96,10 @@ def test_onnx_has_a_free_batch_and_named_inputs(data, tmp_path):
     runtime = pytest.importorskip("onnxruntime")
     pytest.importorskip("onnxscript")
     model = corrected(data)
-    found = export_model(model, tmp_path / "m.onnx")
-    session = runtime.InferenceSession(str(found.path))
+    exported = export(model, tmp_path / "m.onnx")
+    session = runtime.InferenceSession(str(exported.path))
     x = model.features.encode(data)
-    assert {one.name for one in session.get_inputs()} == set(x)
+    assert {argument.name for argument in session.get_inputs()} == set(x)
     for rows in (slice(3, 4), slice(0, 240)):
         expected = model.predict({column: values[rows] for column, values in data.items()})
         got = session.run(["prediction"], {name: value[rows].numpy() for name, value in x.items()})[0]
@@ -117,13 +116,13 @@ class Bare(GTS):
 @pytest.mark.parametrize("head", [LogSUN(shared=4), Bare(LogMSE(), shared=4)], ids=["LogSUN", "bare"])
 def test_a_branch_that_shares_all_adds_little_to_the_graph(data, tmp_path, head):
     targets = {}
-    for name, one in {"with": head, "without": LogMSE()}.items():
-        found = export_model(trained(data, one), tmp_path / f"{name}.pt2")
-        program = torch.export.load(found.path)
+    for name, branches in {"with": head, "without": LogMSE()}.items():
+        exported = export(trained(data, branches), tmp_path / f"{name}.pt2")
+        program = torch.export.load(exported.path)
         called = [node.target for node in program.graph.nodes if node.op == "call_function"]
         targets[name] = [target for target in called if target is not operator.getitem]
-        # Found at one step, at every call.
+        # One lookup per weight and call.
         assert all(weight.isidentifier() for weight in program.state_dict)
-    # A factor more than without the branch: the rest takes the place of what a log target does.
+    # One operation more than without the branch: the others replace those of the log target.
     assert len(targets["with"]) <= len(targets["without"]) + 1
     assert torch.ops.aten.addmm.default not in Counter(targets["with"]) - Counter(targets["without"])

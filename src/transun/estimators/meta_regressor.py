@@ -1,0 +1,141 @@
+"""The base classes of estimators around a regressor of another library, and around one that learns T(y)."""
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn import get_config
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.utils import Tags, get_tags, indexable
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from transun.estimators.cross_fitting import OutOfFold, predict_1d, split_rows
+from transun.estimators.fitting import Fitting, add_weights
+from transun.estimators.target import apply_transform, check_target, positive_only
+from transun.transforms import Transform
+
+Array = NDArray[np.float64]
+
+_PREFIT = "prefit"
+
+
+class MetaRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """A regressor around the regressor or regressors among its parameters.
+
+    X is passed on unchanged: whether frames, lists, sparse matrices and missing values are allowed is decided by the
+    inner regressor.
+    """
+
+    regressor: Any
+
+    def _inner_regressors(self) -> dict[str, Any]:
+        """The inner regressors by the name of their parameter, with defaults filled in."""
+        return {"regressor": self._base_regressor()}
+
+    def _base_regressor(self) -> Any:
+        return HistGradientBoostingRegressor() if self.regressor is None else self.regressor
+
+    def _positive_only(self) -> bool:
+        """Whether negative targets are refused."""
+        return False
+
+    def _check_training_rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Array | None]:
+        """X, targets and weights of one length; the names and the number of features are stored."""
+        target = check_target(y, self)
+        _require_table(X)
+        X, target = indexable(X, target)
+        validate_data(self, X, skip_check_array=True)
+        if sample_weight is None:
+            return X, target, None
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        return X, target, weight
+
+    def _check_features(self, X: Any) -> Any:
+        check_is_fitted(self)
+        _require_table(X)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        return X
+
+    def _fittings(self, sample_weight: Any, params: dict[str, Any]) -> dict[str, Fitting]:
+        """How to fit each inner regressor, with the weights and parameters that are routed to it."""
+        inner = self._inner_regressors()
+        if get_config()["enable_metadata_routing"]:
+            metadata = {**params, **({} if sample_weight is None else {"sample_weight": sample_weight})}
+            routed = process_routing(self, "fit", **metadata)
+            return {name: Fitting(regressor, routed[name].fit) for name, regressor in inner.items()}
+        return {
+            name: Fitting(regressor, add_weights(regressor, params, sample_weight)) for name, regressor in inner.items()
+        }
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Where weights and other metadata go: to the `fit` of every inner regressor that requests them."""
+        router = MetadataRouter(owner=self)
+        for name, regressor in self._inner_regressors().items():
+            router.add(**{name: regressor}, method_mapping=MethodMapping().add(caller="fit", callee="fit"))
+        return router
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        inner = [get_tags(regressor) for regressor in self._inner_regressors().values()]
+        tags.input_tags.allow_nan = all(each.input_tags.allow_nan for each in inner)
+        tags.input_tags.sparse = all(each.input_tags.sparse for each in inner)
+        tags.target_tags.positive_only = self._positive_only()
+        tags.regressor_tags.poor_score = any(each.regressor_tags.poor_score for each in inner if each.regressor_tags)
+        return tags
+
+
+class TransformedTargetBase(MetaRegressor):
+    """A regressor around regressors of T(y) that are cross-fitted, fitted in-sample or trained before, as `cv` says."""
+
+    target_transform: Transform
+    transform_: Transform
+    cv: Any
+    n_jobs: int | None
+    random_state: Any
+    regressors_: list[Any]
+    shares_: Array
+
+    def _fit_points(self, fitting: Fitting, X: Any, y: Array, evaluation: list[tuple[Any, Array]]) -> OutOfFold:
+        """The models of T(y) with their points u for the rows that they were not fitted to."""
+        if isinstance(self.cv, str):
+            if self.cv != _PREFIT:
+                raise ValueError(f"cv is a number of folds, a splitter, None or {_PREFIT!r}, got {self.cv!r}")
+            check_is_fitted(fitting.regressor)
+            point = predict_1d(fitting.regressor, X)
+            _warn_about_units(point, y, self.transform_)
+            return OutOfFold([fitting.regressor], [np.arange(len(y))], [point])
+        fitting = fitting.with_evaluation([(features, self._transform(target)) for features, target in evaluation])
+        folds = split_rows(self.cv, X, y, self.random_state)
+        return OutOfFold.fit(fitting, X, self._transform(y), folds, self.n_jobs)
+
+    def _mean_over_models(self, X: Any, function: Callable[[Array], Array]) -> Array:
+        """The mean over the models of a function of their points, weighted by their shares."""
+        pairs = zip(self.regressors_, self.shares_, strict=True)
+        return np.asarray(sum(share * function(predict_1d(model, X)) for model, share in pairs))
+
+    def _transform(self, y: Array) -> Array:
+        return apply_transform(y, self.transform_)
+
+    def _positive_only(self) -> bool:
+        return positive_only(self.target_transform)
+
+
+def _require_table(X: Any) -> None:
+    if len(getattr(X, "shape", (0, 0))) == 1:
+        raise ValueError(
+            "Expected a 2D array of rows and features, got a 1D array. Reshape your data: X.reshape(-1, 1) for a "
+            "single feature, X.reshape(1, -1) for a single row"
+        )
+
+
+def _warn_about_units(point: Array, y: Array, transform: Transform) -> None:
+    if np.abs(point - apply_transform(y, transform)).mean() > np.abs(point - y).mean():
+        warnings.warn(
+            f"the trained regressor's predictions are closer to y than to T(y) of {transform!r}: if it predicts in "
+            "units of the target, pass target_transform=Identity()",
+            stacklevel=4,
+        )

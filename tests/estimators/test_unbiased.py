@@ -1,0 +1,102 @@
+import numpy as np
+import pytest
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import ShuffleSplit
+from sklearn.tree import DecisionTreeRegressor
+
+from estimators.world import world
+from transun.estimators import Balance, UnbiasedRegressor
+
+TREE = DecisionTreeRegressor(random_state=0, min_samples_leaf=20)
+
+
+class TestUnbiasedRegressor:
+    data = world(3_000, seed=6)
+    base = HistGradientBoostingRegressor(max_iter=30, min_samples_leaf=30, random_state=0)
+
+    def test_near_the_truth_with_the_right_total(self):
+        fitted, held = self.data[:2_000], self.data[2_000:]
+        model = UnbiasedRegressor(self.base, random_state=0).fit(fitted.X, fitted.y)
+        pred = model.predict(held.X)
+        sampling = fitted.y.std() / np.sqrt(2_000) / fitted.y.mean()
+        assert abs(pred.sum() / held.mean.sum() - 1.0) < 4.0 * sampling
+        plain = np.expm1(self.base.fit(fitted.X, np.log1p(fitted.y)).predict(held.X))
+        errors = [np.mean((each - held.mean) ** 2) for each in (pred, plain)]
+        assert errors[0] < errors[1]
+
+    def test_the_choice_is_explained(self):
+        model = UnbiasedRegressor(self.base, random_state=0).fit(self.data.X, self.data.y)
+        names = [row.name for row in model.choice_.rows]
+        assert names[:3] == ["MSE", "Poisson", "Gamma"]
+        assert sum(row.weight for row in model.choice_.rows) == pytest.approx(1.0)
+        assert len(model.estimators_) == sum(row.weight > 0 for row in model.choice_.rows)
+        best = min(model.choice_.rows, key=lambda row: row.nrmse)
+        assert best.worse_by == 0.0
+        assert all(name in str(model.choice_) for name in names)
+
+    def test_the_budget_is_kept_and_what_it_left_out_is_listed(self):
+        model = UnbiasedRegressor(self.base, budget=12, random_state=0).fit(self.data.X, self.data.y)
+        assert model.cost_ <= 12
+        assert any("would cost" in reason for reason in model.choice_.skipped.values())
+        assert "left out" in str(model.choice_)
+
+    def test_the_first_candidate_is_tried_whatever_the_budget(self):
+        model = UnbiasedRegressor(self.base, budget=0, random_state=0).fit(self.data.X, self.data.y)
+        assert [row.name for row in model.choice_.rows] == ["MSE"]
+
+    def test_units_of_the_target_do_not_matter(self):
+        small, large = (
+            UnbiasedRegressor(TREE, random_state=0).fit(self.data.X, self.data.y * unit).predict(self.data.X) / unit
+            for unit in (1e-6, 1e6)
+        )
+        assert small == pytest.approx(large, rel=1e-4)
+
+    def test_signed_targets(self):
+        y = self.data.y - 10.0
+        model = UnbiasedRegressor(TREE, random_state=0).fit(self.data.X, y)
+        assert not any(row.name in ("Poisson", "Gamma") for row in model.choice_.rows)
+        assert model.predict(self.data.X).mean() == pytest.approx(y.mean(), abs=4.0 * y.std() / np.sqrt(len(y)))
+
+    def test_without_balance_predictions_are_the_combination(self):
+        model = UnbiasedRegressor(TREE, balance=None, random_state=0).fit(self.data.X, self.data.y)
+        parts = [each.predict(self.data.X) for each in model.estimators_]
+        assert model.predict(self.data.X) == pytest.approx(
+            np.average(parts, axis=0, weights=model.weights_) * model.unit_
+        )
+
+    def test_balance_by_segment(self):
+        model = UnbiasedRegressor(Ridge(), balance=Balance(by=1), random_state=0).fit(self.data.X, self.data.y)
+        assert set(model.balance_.segments) == set(range(6))
+
+    def test_a_loss_that_a_fold_cannot_take_is_skipped(self):
+        """One positive target: some fold has none, and Poisson deviance refuses it there."""
+        y = np.zeros(60)
+        y[7] = 5.0
+        model = UnbiasedRegressor(self.base, random_state=0).fit(np.arange(60.0).reshape(-1, 1), y)
+        assert "Poisson" in model.choice_.skipped
+        assert np.isfinite(model.predict([[7.0]])).all()
+
+    def test_regressors_need_not_be_hashable(self):
+        """CatBoost's are not."""
+
+        class Unhashable(Ridge):
+            def __eq__(self, other):
+                return self is other
+
+            __hash__ = None
+
+        assert UnbiasedRegressor(Unhashable(), random_state=0).fit(self.data.X, self.data.y).weights_.sum() == 1.0
+
+    @pytest.mark.parametrize("cv", [2, ShuffleSplit(5)])
+    def test_folds_must_be_a_partition_of_three_or_more(self, cv):
+        with pytest.raises(ValueError, match="at least 3 folds that hold out every row exactly once"):
+            UnbiasedRegressor(self.base, cv=cv).fit(self.data.X, self.data.y)
+
+    def test_evaluation_sets_are_refused(self):
+        with pytest.raises(ValueError, match="takes no eval_set"):
+            UnbiasedRegressor().fit(self.data.X, self.data.y, eval_set=(self.data.X, self.data.y))
+
+    def test_what_the_first_candidate_raises_is_raised(self):
+        with pytest.raises(ValueError, match="could not convert"):
+            UnbiasedRegressor(Ridge()).fit([["a"]] * 10, np.arange(10.0))

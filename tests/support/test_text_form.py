@@ -1,0 +1,69 @@
+from dataclasses import dataclass
+from math import inf
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transun.support.text_form import arguments, dumps, parse
+
+
+@dataclass(frozen=True)
+class Point:
+    x: float
+    y: float = 0.0
+    label: str = ""
+
+
+class KeywordOnly:
+    def __init__(self, first, *, second=1):
+        self.first, self.second = first, second
+
+
+def named(value):
+    return value
+
+
+NAMES = {"Point": Point, "KeywordOnly": KeywordOnly, "named": named}
+LITERALS = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda items: st.lists(items).map(tuple) | st.dictionaries(st.text(), items),
+    max_leaves=8,
+)
+
+
+@given(LITERALS)
+def test_literals_come_back(value):
+    assert parse(dumps(value), {}) == value
+
+
+@given(st.floats(allow_nan=False), st.floats(allow_nan=False), st.text())
+def test_objects_come_back(x, y, label):
+    assert parse(dumps(Point(x, y, label)), NAMES) == Point(x, y, label)
+
+
+def test_defaults_are_left_out_and_what_follows_is_named():
+    assert dumps(Point(1.0)) == "Point(1.0)"
+    assert dumps(Point(1.0, label="a")) == "Point(1.0, label='a')"
+    assert dumps(KeywordOnly(1, second=2)) == "KeywordOnly(1, second=2)"
+
+
+def test_infinity_and_functions_are_names():
+    assert dumps((inf, named)) == "(inf, named)"
+    assert parse("(inf, -inf, named)", NAMES) == (inf, -inf, named)
+
+
+def test_arguments_are_those_of_the_constructor():
+    assert arguments(Point(1.0, label="a")) == {"x": 1.0, "y": 0.0, "label": "a"}
+    assert arguments(KeywordOnly(3)) == {"first": 3, "second": 1}
+
+
+@pytest.mark.parametrize("text", ["Point.x", "print(1)", "1 + 1", "Point(**{'x': 1.0})", "[x for x in (1,)]"])
+def test_only_calls_of_known_names_with_literals_are_read(text):
+    with pytest.raises(ValueError, match="not a transun object"):
+        parse(text, NAMES)
+
+
+def test_nan_has_no_text():
+    with pytest.raises(ValueError, match="NaN has no text form"):
+        dumps(float("nan"))
