@@ -1,11 +1,26 @@
-"""Doctests read as after `import torch` and `from transun import *`."""
+"""Doctests may use torch and every public name of every room without importing it."""
+
+from importlib import import_module
 
 import pytest
 import torch
 from hypothesis import settings
 
 import transun
-import transun.api
+
+ROOMS = (
+    "backbones",
+    "corrections",
+    "data",
+    "heads",
+    "losses",
+    "metrics",
+    "models",
+    "schemes",
+    "tables",
+    "training",
+    "transforms",
+)
 
 # The same examples in every run, however slow the machine: a failure is then news about the code.
 settings.register_profile("steady", deadline=None, derandomize=True)
@@ -19,4 +34,6 @@ torch.set_num_threads(1)
 def _names(doctest_namespace: dict[str, object]) -> None:
     doctest_namespace["torch"] = torch
     doctest_namespace["transun"] = transun
-    doctest_namespace |= {name: getattr(transun.api, name) for name in transun.api.__all__}
+    for room in ROOMS:
+        module = import_module(f"transun.{room}")
+        doctest_namespace |= {name: getattr(module, name) for name in module.__all__}

@@ -24,21 +24,19 @@ from transun import (
     NRMSE,
     TRE,
     Adam,
-    Batch,
     Compiled,
-    Eager,
-    Engine,
     Head,
     LogMSE,
     LogSUN,
     Model,
     OrderLog,
-    OrderStream,
     ParquetStream,
     RowWise,
     evaluate,
     fit,
 )
+from transun.data import Batch, OrderStream
+from transun.training import Eager, Engine
 from transun.training.recipe import plain_recipe
 
 # The paper's log: orders of a month, users and items that occur in it.

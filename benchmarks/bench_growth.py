@@ -41,7 +41,8 @@ def network(items: int = 1000):
 
 
 def fitting(rows: int, batch: int = 4096, items: int = 1000, head=None, optimiser=None) -> Call:
-    from transun import Adam, LogSUN, Model, fit, plain_recipe
+    from transun import Adam, LogSUN, Model, fit
+    from transun.training import plain_recipe
 
     data = columns(rows, items)
     model = Model(network(items), head if head is not None else LogSUN(shared=1))

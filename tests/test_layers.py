@@ -1,7 +1,6 @@
 """Imports follow the picture of the layers in docs/architecture.md, which docs/build.py draws from the imports."""
 
 import re
-from types import FunctionType
 
 import pytest
 from layers import PRODUCT, ROOT, inner_imports, layers, rooms
@@ -72,20 +71,3 @@ class TestTheRules:
 
     def test_libraries_that_are_imported_by_name_count(self):
         assert "onnxruntime" in PRODUCT["transun.tables.graph_export"].libraries
-
-
-def test_no_two_rooms_export_one_name():
-    from transun import api
-
-    assert len(api.__all__) == len(set(api.__all__))
-
-
-def test_every_export_is_documented():
-    from transun import api
-
-    missing = [
-        name
-        for name in api.__all__
-        if isinstance(value := getattr(api, name), (type, FunctionType)) and not value.__doc__
-    ]
-    assert not missing

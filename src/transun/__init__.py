@@ -1,29 +1,143 @@
-"""Unbiased regression for skewed targets: TranSUN and GTS heads for any network.
+"""Unbiased regression for skewed targets: TranSUN and GTS around any model of amounts.
 
-Names are found on first use (see `transun.api`), so that importing the package does not import torch.
+These are the names that most people need; docs/reference.md explains each in a sentence. Everything else is in the
+rooms, such as `transun.schemes` or `transun.corrections`. A name is imported on first use, so that importing the
+package does not import torch.
 """
 
-from importlib import import_module
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from transun.support.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from transun.api import *
+    from transun.backbones import *
+    from transun.corrections import *
+    from transun.data import *
+    from transun.diagnosis import *
+    from transun.estimators import *
+    from transun.heads import *
+    from transun.metrics import *
+    from transun.models import *
+    from transun.schemes import *
+    from transun.tables import *
+    from transun.training import *
+    from transun.transforms import *
 
 __version__ = "0.1.0"
 
+__all__ = [
+    "CREAD",
+    "CTM",
+    "DIN",
+    "EMA",
+    "GTS",
+    "MAE",
+    "MDME",
+    "MRE",
+    "MSE",
+    "NMAE",
+    "NRMSE",
+    "PGR",
+    "RMSE",
+    "SGD",
+    "STRE",
+    "TPM",
+    "TRE",
+    "WLR",
+    "XAUC",
+    "ZILN",
+    "Adam",
+    "AdamW",
+    "Asinh",
+    "AutoSUN",
+    "Bag",
+    "BalancedRegressor",
+    "Blend",
+    "BoxCox",
+    "Buckets",
+    "Compiled",
+    "Constant",
+    "CorrectedRegressor",
+    "Custom",
+    "Dataset",
+    "Datetime",
+    "EmbeddingMLP",
+    "Features",
+    "GTSRegressor",
+    "Gamma",
+    "Head",
+    "History",
+    "Id",
+    "Identity",
+    "Log1p",
+    "LogMAE",
+    "LogMSE",
+    "LogNormal",
+    "LogNormalMixture",
+    "LogSUN",
+    "Meter",
+    "Metric",
+    "Model",
+    "NetworkRegressor",
+    "NormalTheory",
+    "OptDist",
+    "OrderLog",
+    "ParquetStream",
+    "PointHead",
+    "Poisson",
+    "PoissonSUN",
+    "Power",
+    "PowerVariance",
+    "QuantileMean",
+    "RankPreserving",
+    "Ranked",
+    "Recipe",
+    "ReciprocalTarget",
+    "RowWise",
+    "Scaled",
+    "Smearing",
+    "SmoothIsotonic",
+    "SplineFlow",
+    "SqrtSUN",
+    "Standardised",
+    "TableModel",
+    "TranSUN",
+    "Tweedie",
+    "UnbiasedRegressor",
+    "balance",
+    "calibrate",
+    "debias",
+    "diagnose",
+    "drop_missing",
+    "embedding_mlp",
+    "evaluate",
+    "export",
+    "fit",
+    "infer",
+    "load",
+    "load_model",
+    "predict",
+    "read_table",
+    "save_model",
+    "train",
+]
 
-def __getattr__(name: str) -> Any:
-    # A module of ours that is not loaded yet is left to the import system.
-    if (name.startswith("_") and name != "__all__") or find_spec(f"transun.{name}") is not None:
-        raise AttributeError(f"module 'transun' has no attribute {name!r}")
-    api = import_module("transun.api")
-    if name == "__all__":  # for `from transun import *`
-        return api.__all__
-    if name not in api.__all__:
-        raise AttributeError(f"module 'transun' has no attribute {name!r}")
-    return getattr(api, name)
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *import_module("transun.api").__all__])
+# Rooms are searched in this order, those with heavy libraries last.
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    __all__,
+    (
+        "transun.backbones",
+        "transun.corrections",
+        "transun.data",
+        "transun.heads",
+        "transun.metrics",
+        "transun.models",
+        "transun.schemes",
+        "transun.tables",
+        "transun.training",
+        "transun.transforms",
+        "transun.diagnosis",
+        "transun.estimators",
+    ),
+)

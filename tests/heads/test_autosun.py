@@ -5,8 +5,9 @@ import math
 import pytest
 import torch
 
-from transun import MSE, Adam, AutoSUN, Dataset, Model, PoissonSUN, Scaled, balance, fit, linear
+from transun import MSE, Adam, AutoSUN, Dataset, Model, PoissonSUN, Scaled, balance, fit
 from transun.backbones import EmbeddingMLP
+from transun.training import linear
 from transun.training.recipe import plain_recipe
 
 ITEMS, EACH = 4, 1_000

@@ -3,8 +3,10 @@ import math
 import pytest
 import torch
 
-from transun import GTS, MSE, AutoSUN, Blend, Dataset, LogMSE, Model, Poisson, PoissonOffset, evaluate, fit, linear
+from transun import GTS, MSE, AutoSUN, Blend, Dataset, LogMSE, Model, Poisson, evaluate, fit
 from transun.backbones import EmbeddingMLP
+from transun.schemes import PoissonOffset
+from transun.training import linear
 from transun.training.recipe import plain_recipe
 from transun.transforms import Identity, Log1p
 

@@ -5,7 +5,8 @@ from collections import Counter
 import pytest
 import torch
 
-from transun import CREAD, DIN, GTS, MSE, ZILN, Constant, Custom, EmbeddingMLP, LogMSE, LogSUN, Model, Sigmoid
+from transun import CREAD, DIN, GTS, MSE, ZILN, Constant, Custom, EmbeddingMLP, LogMSE, LogSUN, Model
+from transun.backbones import Sigmoid
 from transun.heads import Branch
 from transun.models.inference_layout import merge_branches
 from transun.schemes import ReciprocalTarget

@@ -8,7 +8,8 @@ import pytest
 
 from browser import Browser, find_browser
 from pages import Collector
-from transun import Bag, Features, Id, Split, embedding_mlp, read_table
+from transun import Bag, Features, Id, embedding_mlp, read_table
+from transun.data import Split
 from transun.diagnosis.evaluation import evaluate_held_out
 from transun.metrics.paired import paired_differences
 from transun.report.comparison import Comparison, comparison_document

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from transun import GTS, MSE, ZILN, BinnedSmearing, Features, LogMSE, LogSUN, Recipe, Scaled, calibrate, train
+from transun import GTS, MSE, ZILN, Features, LogMSE, LogSUN, Recipe, Scaled, calibrate, train
+from transun.corrections import BinnedSmearing
 from transun.tables import graph_export
 from transun.tables.graph_export import export, sample_rows
 from transun.tables.model import TableModel
@@ -31,7 +32,8 @@ def data():
 
 
 def trained(data, head):
-    from transun import Bag, Datetime, Id, Split, Standardised
+    from transun import Bag, Datetime, Id, Standardised
+    from transun.data import Split
 
     kinds = {"user.id": Id(), "genres": Bag(Split("|")), "price": Standardised(), "when": Datetime()}
     return train(data, "gmv", head, features=Features(kinds), recipe=Recipe(epochs=2, batch_size=32), progress=False)

@@ -1,5 +1,10 @@
 """scikit-learn estimators: unbiased predictions around any regressor, or by a network."""
 
+# ruff: noqa: E402
+from transun.support.extras import require
+
+require("sklearn")
+
 from transun.estimators.balance import Balance, BalancedRegressor
 from transun.estimators.corrected import CorrectedRegressor
 from transun.estimators.gts import AmplificationWarning, GTSRegressor

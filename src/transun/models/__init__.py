@@ -1,4 +1,4 @@
-"""Models: a network and a head, their text form, the folder that they are saved in, and its bias certificate."""
+"""What a model is: a network and a head, their text form, a folder they are saved in, and what it promises."""
 
 from typing import TYPE_CHECKING
 
@@ -10,13 +10,16 @@ if TYPE_CHECKING:
     from transun.models.network import Model, Network
     from transun.models.user_module import debias
 
-# Descriptions and certificates are read without torch, so that importing this package must not import it.
-__getattr__, __dir__, __all__ = lazy_names(
+__all__ = ["Description", "Model", "Network", "debias", "describe_model", "grow", "load_model", "save_model"]
+
+# Certificates are read without torch, so that importing this package must not import it.
+__getattr__, __dir__ = lazy_names(
     __name__,
-    {
-        "transun.models.checkpoint": ("grow", "load_model", "save_model"),
-        "transun.models.description": ("Description", "describe_model"),
-        "transun.models.network": ("Model", "Network"),
-        "transun.models.user_module": ("debias",),
-    },
+    __all__,
+    (
+        "transun.models.description",
+        "transun.models.network",
+        "transun.models.checkpoint",
+        "transun.models.user_module",
+    ),
 )

@@ -1,34 +1,41 @@
-"""Names of a package that are imported on first use, so that importing the package stays fast."""
+"""Names of a package that are imported on first use, so that importing the package imports nothing heavy."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 __all__ = ["lazy_names"]
 
 
 def lazy_names(
-    package: str, modules: Mapping[str, Sequence[str]]
-) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """The `__getattr__`, `__dir__` and `__all__` of a package whose names are imported on first use.
+    package: str, names: Sequence[str], modules: Sequence[str]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """What a package needs to find its names lazily: `__getattr__` and `__dir__`.
+
+    The package's own modules are found as attributes as well.
 
     Args:
         package: the package's `__name__`.
-        modules: the names that each module defines, by the full name of the module.
+        names: its `__all__`.
+        modules: where the names are, by their `__all__`; searched in this order until a name is found.
 
-    >>> find, _, names = lazy_names("a", {"math": ("pi", "e")})
-    >>> names, round(find("pi"), 2)
-    (['e', 'pi'], 3.14)
-    >>> find("tau")
+    >>> find, _ = lazy_names("transun", ["Adam"], ["transun.losses", "transun.training"])
+    >>> find("Adam").__name__
+    'Adam'
+    >>> find("Adams")
     Traceback (most recent call last):
-    AttributeError: module 'a' has no attribute 'tau'
+    AttributeError: module 'transun' has no attribute 'Adams'
 
     """
-    module_of = {name: module for module, names in modules.items() for name in names}
 
     def find(name: str) -> Any:
-        if name not in module_of:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(module_of[name]), name)
+        if name in names:
+            for module in map(import_module, modules):
+                if name in module.__all__:
+                    return getattr(module, name)
+        if not name.startswith("_") and find_spec(f"{package}.{name}") is not None:
+            return import_module(f"{package}.{name}")
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
-    return find, lambda: sorted(module_of), sorted(module_of)
+    return find, lambda: sorted(names)
