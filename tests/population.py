@@ -1,6 +1,6 @@
 """The eight distributions as a table of quantiles, and the full-batch optimum of a head on it.
 
-A grid of n mid-quantiles stands for the population to about 1/n, so what a head converges to on it is the population
+A grid of n mid-quantiles represents the population to about 1/n, so what a head converges to on it is the population
 value of methods.md §13.1 without sampling error. References come from scipy.
 """
 
@@ -32,7 +32,7 @@ MAXIMA = {"RS-G": 17.2, "RS-ZIG": 15.5}
 
 @cache
 def population(name: str, n: int = 20_000, largest: bool = False) -> torch.Tensor:
-    """About n targets (float64, ascending) that stand for the law; `largest` moves the top one to §13.1's maximum."""
+    """About n targets (float64, ascending) that represent the law; `largest` moves the top one to §13.1's maximum."""
     parts = []
     for share, law in _PARTS[name]:
         count = round(share * n)

@@ -1,6 +1,6 @@
 """Schemes: how a branch z encodes the target, given the point u that another branch has learned.
 
-GTS adds one branch z to a model. A scheme says what z is trained towards (`encode`), how a prediction is read
+GTS adds one branch z to a model. A scheme decides what z is trained towards (`encode`), how a prediction is read
 back (`decode`) and what an error of z costs (`cost`). A `Slope` is the family that keeps the mean: z learns y·κ(u)
 and ŷ = z / κ(u), so E[z] = E[y]·κ whatever u is.
 """

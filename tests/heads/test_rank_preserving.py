@@ -17,7 +17,7 @@ def gradients(head):
     return [parameter.grad for parameter in first], model.network.outputs[-1].weight.grad
 
 
-def test_the_inner_head_is_trained_as_if_nobody_looked():
+def test_the_inner_head_is_trained_as_if_there_were_no_wrapper():
     alone, _ = gradients(GTS(LogMSE(), shared=1))
     wrapped, of_factor = gradients(RankPreserving(GTS(LogMSE(), shared=1)))
     assert all(torch.equal(gradient, other) for gradient, other in zip(alone, wrapped, strict=True))

@@ -23,7 +23,7 @@ def prepare_or_skip(head: Head, y: torch.Tensor) -> Head:
 
 
 def representable(head: Head, y: torch.Tensor) -> torch.Tensor:
-    """Targets whose squared transform still fits in float32: y² of 1e12 does not, and nobody trains on that."""
+    """Targets whose squared transform still fits in float32: y² of 1e12 does not."""
     inner = head
     while hasattr(inner, "inner"):
         inner = inner.inner

@@ -15,7 +15,7 @@ Inputs = Tensor | Mapping[str, Tensor]
 class Backbone(Protocol):
     """Builders of consecutive stages; the first one takes the batch, the last one returns (B, out_features).
 
-    Stages are what branches can share: a head whose branch says `shared=2` starts from the first branch's activation
+    Stages are what branches can share: a branch with `shared=2` starts from the first branch's activation
     after two stages. Builders, not modules, so that a shared table is never built twice.
     """
 

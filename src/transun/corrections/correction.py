@@ -36,7 +36,7 @@ class Correction(nn.Module):
             u: points (n,) of rows that the model was not trained on, or out of fold. On training rows the residuals
                 are too small and the correction with them.
             y: targets (n,) of the same rows.
-            transform: T, whose space u lives in.
+            transform: T, the transform of the points u.
             weight: what each row counts (n,); None counts every row once.
 
         """

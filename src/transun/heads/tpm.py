@@ -28,7 +28,7 @@ LeafValue = Callable[[Tensor, Tensor], Tensor]
 class TPM(Binned):
     """Predicts Σ p_k·v_k, minimises -log p of the target's leaf; p_k is a product of binary choices down a tree.
 
-    Each of the leaves - 1 inner nodes, in heap order (the children of n are 2n + 1 and 2n + 2), says with one logit how
+    Each of the leaves - 1 inner nodes, in heap order (the children of n are 2n + 1 and 2n + 2), has one logit for how
     likely y is to be in its right half. Easy questions for a network, at the price of the bins: within a leaf all
     targets look alike.
 

@@ -64,7 +64,7 @@ class GridScore(Criterion):
             return -(share * log_ndtr(basis @ line) + (1.0 - share) * log_ndtr(-basis @ line)).sum()
 
         line = torch.tensor([0.0, 1.0], dtype=x.dtype)
-        # Equal targets say nothing about a slope, and the moments are exact for them.
+        # Equal targets determine no slope, and the moments are exact for them.
         for _ in range(_ROUNDS if bool(x.min() < x.max()) else 0):
             h = (basis @ line).clamp(-NORMAL_REACH, NORMAL_REACH)
             below, density = normal_cdf(h), (-0.5 * h.square()).exp() / math.sqrt(2.0 * math.pi)

@@ -14,7 +14,7 @@ from transun.transforms import Identity
 from transun.transforms.transform import LARGEST
 
 # σ of ln(shift + y): below the floor a repeated value makes the likelihood unbounded, above the cap exp(σ²/2) passes
-# 2.7e5 and says nothing any more. The loss and the prediction read σ through the same clamp.
+# 2.7e5 and is no longer credible. The loss and the prediction read σ through the same clamp.
 _SPREAD = (1e-3, 5.0)
 # exp(80) is still a comfortable float32.
 _EXPONENT = math.log(LARGEST)
