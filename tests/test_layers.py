@@ -14,7 +14,7 @@ OWNERS = {
     "onnxscript": {"tables"},
     "pandas": set(),
     "polars": set(),
-    "rich": {"support", "cli"},
+    "rich": {"support", "report", "cli"},
     "safetensors": {"models"},
     "scipy": {"metrics", "estimators", "diagnosis"},
     "sklearn": {"estimators"},
