@@ -40,7 +40,7 @@ def predict(
     """
     from transun.data.writing import STDOUT, require_ending, writing
     from transun.support.extras import need
-    from transun.tables.prediction import score
+    from transun.tables.prediction import predict_in_chunks
 
     kept, levels = keep or [], quantile or []
     require_ending(out)
@@ -54,8 +54,8 @@ def predict(
     rows = 0
     trained = load_trained(model)
     with readable(data) as source, writing(out) as write:
-        for part in score(trained, source, keep=kept, quantiles=levels, progress=progress):
-            table = part.kept.append_column(NAME, pa.array(part.pred.double().numpy()))
+        for part in predict_in_chunks(trained, source, keep=kept, quantiles=levels, progress=progress):
+            table = part.columns.append_column(NAME, pa.array(part.pred.double().numpy()))
             for name, values in zip(names[1:], part.quantiles.values(), strict=True):
                 table = table.append_column(name, pa.array(values.double().numpy()))
             write(table)

@@ -19,7 +19,7 @@ from transun.models.certificate import Certificate, Measured, Part, read_certifi
 from transun.models.description import describe_model
 from transun.support.extras import need
 from transun.tables.model import TableModel
-from transun.tables.prediction import score
+from transun.tables.prediction import predict_in_chunks
 from transun.training.evaluation import predict_with_kappa
 
 if TYPE_CHECKING:
@@ -59,9 +59,10 @@ def evaluate_model(
     pa = need("pyarrow")
     numbers = [trained.target, *([trained.weight] if trained.weight else [])]
     preds, parts = [], []
-    for part in score(trained, source, numbers=numbers, keep=columns, label=f"judging {name}", progress=progress):
-        preds.append(part.pred.double())
-        parts.append(part.kept)
+    label = f"evaluating {name}"
+    for chunk in predict_in_chunks(trained, source, numbers=numbers, keep=columns, label=label, progress=progress):
+        preds.append(chunk.pred.double())
+        parts.append(chunk.columns)
     table = pa.concat_tables(parts, promote_options="permissive")
     pred = torch.cat(preds).numpy()
     y, weight = _numbers(table, trained.target), _numbers(table, trained.weight) if trained.weight else None

@@ -17,7 +17,7 @@ from transun.backbones import Backbone
 from transun.data import Dataset, Features
 from transun.estimators.fitting import evaluation_pairs
 from transun.estimators.nested_params import ValueParameters
-from transun.estimators.rows import Labelled, is_frame, read_features, read_weights, require_credible
+from transun.estimators.rows import TrainingRows, is_frame, read_features, read_weights, require_credible
 from transun.estimators.target import check_target, positive_only
 from transun.heads import Head
 from transun.models.network import Model
@@ -204,7 +204,7 @@ class NetworkRegressor(RegressorMixin, ValueParameters):  # type: ignore[misc]
         value = getattr(self, name)
         return _DEFAULT_RECIPE if name == "recipe" and value is None else value
 
-    def _labelled(self, X: Any, y: Any, sample_weight: Any, *, reset: bool, weighted: bool = False) -> Labelled:
+    def _labelled(self, X: Any, y: Any, sample_weight: Any, *, reset: bool, weighted: bool = False) -> TrainingRows:
         if self.head is not None and not isinstance(self.head, Head):
             raise TypeError(f"head must be a Head such as LogSUN(), got {self.head!r}")
         target = check_target(y, self)
@@ -213,15 +213,15 @@ class NetworkRegressor(RegressorMixin, ValueParameters):  # type: ignore[misc]
         if self.head is not None:
             require_credible(target, self.head)
         weight = np.ones(len(target)) if weighted else read_weights(sample_weight, len(target))
-        return Labelled.of(table, target, weight, named=is_frame(X))
+        return TrainingRows.of(table, target, weight, named=is_frame(X))
 
-    def _validation_pair(self, eval_set: Any, *, weighted: bool) -> Labelled:
+    def _validation_pair(self, eval_set: Any, *, weighted: bool) -> TrainingRows:
         given = evaluation_pairs(eval_set)
         if len(given) != 1:
             raise ValueError(f"eval_set must be one pair (X, y), or a list of one; got {len(given)} pairs")
         return self._labelled(*given[0], None, reset=False, weighted=weighted)
 
-    def _train(self, rows: Labelled, valid: Labelled | None, recipe: Recipe) -> Self:
+    def _train(self, rows: TrainingRows, valid: TrainingRows | None, recipe: Recipe) -> Self:
         features = rows.guess() if self.features is None else self.features
         plan = make_plan(rows.table, rows.target, head=self.head, features=features, weight=rows.weight)
         model = train_plan(

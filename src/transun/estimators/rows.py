@@ -1,4 +1,4 @@
-"""What scikit-learn users pass - frames or arrays, targets, weights - checked in its words and read as one table."""
+"""Frames or arrays, targets and weights of scikit-learn users, checked with its messages and read as one table."""
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from transun.support.extras import need
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Labelled", "is_frame", "read_features", "read_weights", "require_credible"]
+__all__ = ["TrainingRows", "is_frame", "read_features", "read_weights", "require_credible"]
 
 Array = NDArray[np.float64]
 
@@ -24,7 +24,7 @@ _ROWS, _FEWEST = 50, 4
 
 
 @dataclass(frozen=True)
-class Labelled:
+class TrainingRows:
     """Rows to learn from: a table of features, targets and perhaps weights.
 
     Args:
@@ -41,7 +41,7 @@ class Labelled:
     named: bool
 
     @classmethod
-    def of(cls, table: "pa.Table", y: Array, weight: Array | None, *, named: bool) -> "Labelled":
+    def of(cls, table: "pa.Table", y: Array, weight: Array | None, *, named: bool) -> "TrainingRows":
         """The rows whose weight is not zero, under names that no feature has."""
         pa = need("pyarrow")
         target, counts = _free("target", table.column_names), _free("weight", table.column_names)

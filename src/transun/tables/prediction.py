@@ -18,25 +18,25 @@ from transun.tables.model import TableModel
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Scored", "score"]
+__all__ = ["PredictedChunk", "predict_in_chunks"]
 
-# Below this a CSV file is read whole: the types of its columns are then judged by all values, as in training.
+# Smaller CSV files are read whole: the types of their columns are then inferred from all values, as in training.
 _WHOLE = 1 << 28
-# Beyond this a float no longer tells neighbouring integers apart.
+# From here on a float cannot represent every whole number.
 _EXACT = 2.0**53
 
 
 @dataclass(frozen=True)
-class Scored:
-    """Some consecutive rows: columns of theirs, predictions (n,), and quantiles (n,) by level."""
+class PredictedChunk:
+    """Consecutive rows of a table: some of their columns, predictions (n,), and quantiles (n,) by level."""
 
-    kept: "pa.Table"
+    columns: "pa.Table"
     pred: Tensor
     quantiles: dict[float, Tensor]
 
 
 @torch.no_grad()
-def score(
+def predict_in_chunks(
     trained: TableModel,
     source: Any,
     *,
@@ -45,22 +45,22 @@ def score(
     quantiles: Sequence[float] = (),
     label: str = "predicting",
     progress: bool | None = None,
-) -> Iterator[Scored]:
-    """The rows of a table in order, with what the model says of them; memory does not grow with the rows.
+) -> Iterator[PredictedChunk]:
+    """Predictions for the rows of a table, in order and piece by piece; memory does not grow with the rows.
 
     Args:
         trained: the model.
-        source: what `read_table` takes, or a folder of CSV files. Parquet files are streamed, CSV files from 256 MB
-            on; the types of a streamed CSV column are judged by its first megabyte.
-        numbers: further columns to hand out, which must hold numbers, such as the target.
-        keep: further columns to hand out, of any kind.
+        source: what `read_table` takes. Parquet files are streamed, CSV files from 256 MB on; the types of a streamed
+            CSV column are inferred from its first megabyte.
+        numbers: columns of the table to return too, which must hold numbers, such as the target.
+        keep: columns of the table to return too, of any kind.
         quantiles: levels between 0 and 1, for heads that have a law of y|x.
-        label: what the progress bar says.
-        progress: show it; None shows it on a terminal.
+        label: the text of the progress bar.
+        progress: show the bar; None shows it on a terminal.
 
     >>> trained = train({"item": ["a", "b"], "gmv": [1.0, 3.0]}, "gmv", MSE())
-    >>> parts = list(score(trained, {"item": ["b"]}, keep=["item"]))
-    >>> [(part.kept["item"].to_pylist(), tuple(part.pred.shape)) for part in parts]
+    >>> chunks = list(predict_in_chunks(trained, {"item": ["b"]}, keep=["item"]))
+    >>> [(chunk.columns["item"].to_pylist(), tuple(chunk.pred.shape)) for chunk in chunks]
     [(['b'], (1,))]
 
     """
@@ -80,7 +80,7 @@ def score(
             kept = chunk.table.select(wanted)
             if columns.infers_types:
                 _require_exact(kept)
-            yield _scored(trained, chunk.table, kept, quantiles)
+            yield _predict(trained, chunk.table, kept, quantiles)
             bar.advance(chunk.done)
 
 
@@ -94,12 +94,12 @@ def _open(trained: TableModel, source: Any, numbers: list[str], wanted: list[str
         raise
 
 
-def _scored(trained: TableModel, table: "pa.Table", kept: "pa.Table", quantiles: Sequence[float]) -> Scored:
+def _predict(trained: TableModel, table: "pa.Table", kept: "pa.Table", quantiles: Sequence[float]) -> PredictedChunk:
     trained.model.eval()
     raw = trained.model.raw(trained.features.encode(table))
     pred = trained.model.head(raw)
     law = trained.model.head.distribution
-    return Scored(kept, pred, {} if law is None else {level: law.quantile(raw, level) for level in quantiles})
+    return PredictedChunk(kept, pred, {} if law is None else {level: law.quantile(raw, level) for level in quantiles})
 
 
 def _require_exact(kept: "pa.Table") -> None:
