@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test check bench clean
+.PHONY: setup demo test check bench wheel clean
 
 setup: .venv/ready
 
@@ -25,6 +25,9 @@ check: setup
 bench: setup
 	for script in $(filter-out benchmarks/bench_gpu%,$(wildcard benchmarks/bench_*.py)); do $(BIN)/python $$script || exit 1; done
 	$(BIN)/python benchmarks/page.py
+
+wheel: setup
+	$(BIN)/python tools/check_wheel.py
 
 clean:
 	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache

@@ -3,19 +3,37 @@
 `python docs/build.py` rewrites them; `python docs/build.py --check` fails if one is out of date.
 """
 
+import inspect
 import json
 import re
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from layers import picture
 
+import transun
 from transun.report.markdown import table, yes
 
 ROOT = Path(__file__).parent.parent
 REPORTS = ROOT / "paper" / "reports"
+# In the order in which a reader meets them.
+ROOMS = (
+    "estimators",
+    "tables",
+    "diagnosis",
+    "training",
+    "models",
+    "heads",
+    "backbones",
+    "data",
+    "metrics",
+    "transforms",
+    "schemes",
+    "corrections",
+)
 
 
 def demo_block() -> str:
@@ -63,6 +81,25 @@ def leaderboard_block() -> str:
     return table(["signed TRE, NRMSE", *names, "first by NRMSE, or within noise"], rows)
 
 
+def reference_block() -> str:
+    """Every public name with the first sentence of its documentation, by room."""
+    homes = [(room, import_module(f"transun.{room}")) for room in ROOMS]
+    parts = []
+    for room, module in homes:
+        names = [name for name in module.__all__ if name in transun.__all__]
+        lines = [f"- `{name}`: {_first_sentence(getattr(module, name))}" for name in sorted(names, key=str.lower)]
+        if lines:
+            others = [f"`{name}`" for name in module.__all__ if name not in transun.__all__]
+            more = f"\n\nAlso in `transun.{room}`: {', '.join(others)}." if others else ""
+            parts.append("\n\n".join([f"## {room}", _first_sentence(module), "\n".join(lines)]) + more)
+    return "\n\n".join(parts)
+
+
+def _first_sentence(value: Any) -> str:
+    text = value.meaning if isinstance(value, transun.Metric) else inspect.getdoc(value) or ""
+    return re.split(r"(?<=[^.][.])(?:\s|$)", " ".join(text.split("\n\n")[0].split()))[0]
+
+
 def _bias_and_error(entry: dict[str, Any]) -> str:
     metrics, errors = entry["metrics"], entry["errors"]
     return f"{metrics['STRE']:+.3f} ± {errors['STRE']:.3f}, {metrics['NRMSE']:.3f}"
@@ -82,8 +119,9 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "leaderboard": leaderboard_block,
     "ahead": lambda: claims_block("ahead"),
     "layers": picture,
+    "reference": reference_block,
 }
-PAGES = [ROOT / "README.md", ROOT / "docs" / "architecture.md"]
+PAGES = [ROOT / "README.md", ROOT / "docs" / "architecture.md", ROOT / "docs" / "reference.md"]
 
 
 def filled(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Training: `fit`, what it is told (optimisers, averaging, engines) and what it leaves behind (history, metrics)."""
+"""Training: `fit` and its settings, corrections of what is trained, and predictions and metrics of a model."""
 
 from transun.training.averaging import EMA, Averaging, Tail
 from transun.training.calibration import balance, calibrate
