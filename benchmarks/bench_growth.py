@@ -83,14 +83,15 @@ def diagnose_rows(n: int) -> Call:
 
 def reproduce_rows(n: int) -> Call:
     from transun import LogSUN
-    from transun_paper.lab.encoded_dataset import Frozen
+    from transun_paper.lab.encoded_dataset import EncodedDataset
     from transun_paper.lab.execute import execute
     from transun_paper.lab.run import MLP, Run, lab_recipe
 
     parts = columns(n), columns(n // 4), columns(n // 4)
-    data = Frozen("growth", *parts, {"item": 1000}, {}, ("price",), "each row by itself")
+    data = EncodedDataset("growth", *parts, {"item": 1000}, {}, ("price",), "each row by itself")
     training = lab_recipe(batch_size=4096)
-    return lambda: execute([Run("growth", LogSUN(), training, MLP(8, (32,)), seed=seed) for seed in (0, 1)], data)
+    runs = [Run("growth", LogSUN(), training, MLP(8, (32,)), seed=seed) for seed in (0, 1)]
+    return lambda: [execute([run], data) for run in runs]
 
 
 def step_batch(batch: int) -> Call:
