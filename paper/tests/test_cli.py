@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from transun_paper.cli import app
-from transun_paper.datasets.public import load
+from transun_paper.datasets.public import load_public_dataset
 from transun_paper.lab.worker import read_work
 
 
@@ -49,7 +49,7 @@ def test_pages_are_written_again_from_their_reports(tmp_path):
 
 def test_a_plan_is_what_a_worker_reads(tmp_path):
     try:
-        load("lastfm")
+        load_public_dataset("lastfm")
     except FileNotFoundError as error:
         pytest.skip(str(error))
     arguments = ["leaderboard", "--only", "MSE", "--only", "LogSUN", "--data", "lastfm", "--quick", "--plan"]

@@ -26,7 +26,9 @@ def test_a_run_survives_its_text():
     run = Run("tiny-0", GTS(OptDist(), shared=1), training, NET, Smearing(64), seed=7)
     again = Run.parse(run.text)
     assert again == run
-    assert json.loads(again.text)["training"] == "Recipe(SGD(0.1), 3, 512, cosine, None, patience=None)"
+    assert json.loads(again.text)["training"] == (
+        "Recipe(SGD(0.1), 3, 512, cosine, None, monitor=NormalisedRootMeanSquaredError(), patience=None)"
+    )
     assert again != run.with_seed(8)
 
 

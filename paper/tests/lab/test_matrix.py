@@ -8,7 +8,7 @@ from transun_paper.lab.matrix import folds, matrix
 
 @pytest.fixture
 def films(tmp_path, monkeypatch):
-    """100 ratings by 40 users of 10 films, in the file that `load` reads."""
+    """100 ratings by 40 users of 10 films, in the file that `load_public_dataset` reads."""
     rows = np.arange(100)
     table = pa.table(
         {

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from transun.data.hashing import uniform
-from transun_paper.datasets.public import load
+from transun_paper.datasets.public import load_public_dataset
 
 # Columns that a tree can order as they are; every other column becomes codes.
 _NUMBERS: Mapping[str, tuple[str, ...]] = {
@@ -40,7 +40,7 @@ def matrix(name: str, rows: int | None = None) -> Matrix:
 
     Codes number the distinct texts of a column; no target is looked at.
     """
-    data = load(name)
+    data = load_public_dataset(name)
     table = data.table
     if rows is not None and rows < len(table):
         table = table.take(np.sort(_hashed(len(table), "sample").argsort()[:rows]))

@@ -56,8 +56,13 @@ class MLP:
         return EmbeddingMLP(data.ids, data.bags, data.numeric, self.dim, self.hidden, self.dropout)
 
 
-# What a text may name besides transun's concepts. A network of another kind is added here, with a `build`.
-NAMES: dict[str, Callable[..., Any]] = {"MLP": MLP} | {name: getattr(training, name) for name in training.__all__}
+# What a text may name besides transun's heads, backbones and corrections: settings of training and its monitor. A
+# network of another kind is added here, with a `build`.
+NAMES: dict[str, Callable[..., Any]] = {
+    "MLP": MLP,
+    type(NRMSE).__name__: type(NRMSE),
+    **{name: getattr(training, name) for name in training.__all__},
+}
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from transun.data import hashing
 from transun.data.split import hash_rows
 from transun.support.extras import need
 from transun_paper.datasets.paper import cikm16, dtmart
-from transun_paper.datasets.public import PUBLIC, PublicDataset, load
+from transun_paper.datasets.public import PUBLIC, PublicDataset, load_public_dataset
 from transun_paper.lab.encoded_dataset import EncodedDataset, cache_path
 
 # Ends of training and validation rows on the unit interval that hashes fall in; the rest is for testing.
@@ -75,7 +75,7 @@ def public_source(name: str, rows: int | None = None) -> DatasetSource:
 
     def data() -> PublicDataset:
         if not loaded:
-            loaded.append(load(name))
+            loaded.append(load_public_dataset(name))
         return loaded[0]
 
     def fingerprint() -> str:

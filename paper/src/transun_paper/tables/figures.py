@@ -228,7 +228,7 @@ class DensityFigure:
         """Density on a grid, mean, variance and skewness of each."""
         about = (
             "The laws themselves, not samples. The zeros of RS-ZIG are a point of mass 0.8, drawn as a bar. The paper "
-            "prints the variance of the uniform for SM-TN (errata E13); here it is SM-TN's own."
+            "prints the variance of the uniform for SM-TN (errata E13); here it is that of SM-TN."
         )
         panels = [_density(distribution, self.points) for distribution in DISTRIBUTIONS]
         return figure_report(self.name, self.title, about, panels, [])
