@@ -155,7 +155,7 @@ def measure(case: int, size: int) -> None:
 
 
 def slope(sizes: list[int], values: list[float]) -> float:
-    """Log-log slope of the last three points by least squares: large enough that constant costs hide no growth."""
+    """Log-log slope of the last three points by least squares; constant costs would hide the growth of the first."""
     return round(float(np.polyfit(np.log(sizes[-3:]), np.log(values[-3:]), 1)[0]), 3)
 
 
@@ -175,7 +175,7 @@ def main() -> None:
     steep: list[str] = []
     for case, (name, by, _, sizes) in enumerate(CASES):
         points = [point(case, size) for size in sizes]
-        seconds, memory = [found for found, _ in points], [found for _, found in points]
+        seconds, memory = [spent for spent, _ in points], [held for _, held in points]
         growth = slope(sizes, seconds)
         # A few MiB more or less are the allocator's, not the work's.
         space = slope(sizes, [max(m, 8 << 20) for m in memory])

@@ -35,7 +35,7 @@ ITEMS, LIST = 42_427, 10
 USERS = {"123k ids": 80_455, "362k ids, as Globo": 319_530}
 SHARED = (1, 2, 3, 4)
 # What the leaderboard calls them: the paper's way of sharing, and two that cost less.
-LEADERBOARD = RESULTS.parent.parent / "reports" / "leaderboard.json"
+LEADERBOARD = RESULTS.parent.parent / "paper" / "reports" / "leaderboard.json"
 PUBLISHED, CHEAPER = "LogSUN, shared embedding", {3: "LogSUN, 3 of 4 stages shared", 4: "LogSUN, all stages shared"}
 
 
