@@ -31,18 +31,18 @@ def test_the_best_in_every_error_and_the_cost_in_xauc():
     found = {(row.method, row.label): reports() for row in comparison.COMPARISON.rows}
     found["LogSUN", "-"] = reports(TRE=0.05, MRE=0.05, NRMSE=0.9, XAUC=0.69)
     found["SqrtSUN", "-"] = reports(NMAE=0.6, TRE=0.2, XAUC=0.71)
-    said = holds(comparison.error_claims(found, "d"))
-    assert said["LogSUN or SqrtSUN has the best TRE of all methods @ d"] == "yes"
-    assert said["LogSUN or SqrtSUN has the best NMAE of all methods @ d"] == "within noise"
-    assert said["LogSUN has a lower XAUC than LogMSE @ d"] == "yes"
-    assert said["SqrtSUN has a lower XAUC than SqrtMSE @ d"] == "no"
+    answers = holds(comparison.error_claims(found, "d"))
+    assert answers["LogSUN or SqrtSUN has the best TRE of all methods @ d"] == "yes"
+    assert answers["LogSUN or SqrtSUN has the best NMAE of all methods @ d"] == "within noise"
+    assert answers["LogSUN has a lower XAUC than LogMSE @ d"] == "yes"
+    assert answers["SqrtSUN has a lower XAUC than SqrtMSE @ d"] == "no"
 
 
 def test_places_by_ndcg_and_xauc():
     found = {(row.method, row.label): reports() for row in comparison.RANKING.rows}
     found["LogSUN", "-"] = reports(NDCG=0.95, XAUC=0.6, TopNDCG=0.7)
-    said = holds(comparison.ranking_claims(found, "d"))
-    assert set(said.values()) == {"yes"}
+    answers = holds(comparison.ranking_claims(found, "d"))
+    assert set(answers.values()) == {"yes"}
     found["LogSUN", "-"] = reports(NDCG=0.8, XAUC=0.9, TopNDCG=0.5)
     assert set(holds(comparison.ranking_claims(found, "d")).values()) == {"no"}
 
@@ -50,25 +50,25 @@ def test_places_by_ndcg_and_xauc():
 def test_the_extension_has_to_cut_seventy_per_cent():
     found = {("host", host): reports(TRE=1.0, MRE=1.0) for host in ("WLR", "ZILN", "MDME", "OptDist")}
     found |= {("GTS", host): reports(TRE=0.2, MRE=0.4, NRMSE=0.9) for _, host in list(found)}
-    said = holds(debiasing.extension_claims(found, "d"))
-    assert said["GTS cuts the TRE of its host by 70 % or more @ d, WLR"] == "yes"
-    assert said["GTS cuts the MRE of its host by 70 % or more @ d, WLR"] == "no"
-    assert said["GTS lowers the NRMSE of its host @ d, ZILN"] == "yes"
-    assert said["GTS leaves the XAUC of its host within 0.002 @ d, MDME"] == "yes"
+    answers = holds(debiasing.extension_claims(found, "d"))
+    assert answers["GTS cuts the TRE of its host by 70 % or more @ d, WLR"] == "yes"
+    assert answers["GTS cuts the MRE of its host by 70 % or more @ d, WLR"] == "no"
+    assert answers["GTS lowers the NRMSE of its host @ d, ZILN"] == "yes"
+    assert answers["GTS leaves the XAUC of its host within 0.002 @ d, MDME"] == "yes"
 
 
 def test_schemes_and_instances_compare_with_transuns_own():
     found = {("LogSUN", "S0"): reports(TRE=0.2), ("LogSUN", "S1"): reports(XAUC=0.8), ("LogSUN", "S2"): reports()}
-    said = holds(ablations.scheme_claims(found, "d"))
-    assert said["S2 beats S0 in TRE @ d"] == "yes"
-    assert said["S2 beats S1 in XAUC @ d"] == "no"
-    assert said["S2 beats S0 in NMAE @ d"] == "within noise"
+    answers = holds(ablations.scheme_claims(found, "d"))
+    assert answers["S2 beats S0 in TRE @ d"] == "yes"
+    assert answers["S2 beats S1 in XAUC @ d"] == "no"
+    assert answers["S2 beats S0 in NMAE @ d"] == "within noise"
     found = {row.id: reports(TRE=0.2, NRMSE=1.1, XAUC=0.6) for row in ablations.INSTANCE_TABLE.rows}
     found[ablations.INSTANCE_TABLE.rows[0].id] = reports(MRE=0.3)
-    said = holds(ablations.instance_claims(found, "d"))
-    assert said.pop("TranSUN's slope beats κ = |u| in MRE @ d") == "no"
-    assert said["MSE is a better point loss than MSPE (TRE) @ d"] == "yes"
-    assert said["TranSUN's slope beats κ = 1/(|u|+ε) in XAUC @ d"] == "yes"
+    answers = holds(ablations.instance_claims(found, "d"))
+    assert answers.pop("TranSUN's slope beats κ = |u| in MRE @ d") == "no"
+    assert answers["MSE is a better point loss than MSPE (TRE) @ d"] == "yes"
+    assert answers["TranSUN's slope beats κ = 1/(|u|+ε) in XAUC @ d"] == "yes"
 
 
 def test_sharing_hurts_where_it_does():
@@ -76,13 +76,13 @@ def test_sharing_hurts_where_it_does():
     found = {("LogSUN", label): reports() for label in SHARING}
     found["LogSUN", one] = reports(TRE=0.2)
     found["LogSUN", three] = reports(TRE=0.05, NRMSE=1.2)
-    said = holds(ablations.sharing_claims(found, "d"))
-    assert said["Sharing the embedding changes TRE by less than 0.02 and NRMSE by less than 1 % @ d"] == "yes"
+    answers = holds(ablations.sharing_claims(found, "d"))
+    assert answers["Sharing the embedding changes TRE by less than 0.02 and NRMSE by less than 1 % @ d"] == "yes"
     hurts = "Sharing more layers hurts: worse {} than with the embedding alone @ d, {}"
-    assert said[hurts.format("TRE", one)] == "yes"
-    assert said[hurts.format("TRE", two)] == "within noise"
-    assert said[hurts.format("TRE", three)] == "no"
-    assert said[hurts.format("NRMSE", three)] == "yes"
+    assert answers[hurts.format("TRE", one)] == "yes"
+    assert answers[hurts.format("TRE", two)] == "within noise"
+    assert answers[hurts.format("TRE", three)] == "no"
+    assert answers[hurts.format("NRMSE", three)] == "yes"
     found["LogSUN", none] = reports(TRE=0.2)
     assert next(iter(holds(ablations.sharing_claims(found, "d")).values())) == "no"
 
@@ -92,8 +92,8 @@ def test_corrections_are_comparable_when_not_worse():
     found["LogMSE", "-"] = reports(TRE=1.0)
     found["LogMSE", "SIR"] = reports(TRE=0.05)
     found["LogMSE", "NTE"] = reports(TRE=0.5)
-    said = list(holds(debiasing.posthoc_claims(found, "d")).values())
-    assert said == ["yes", "yes", "no", "yes"]
+    answers = list(holds(debiasing.posthoc_claims(found, "d")).values())
+    assert answers == ["yes", "yes", "no", "yes"]
 
 
 def test_epsilon_is_flat_or_not():
