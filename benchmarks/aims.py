@@ -1,4 +1,4 @@
-"""What was aimed at and what was found, read from benchmarks/results/*.json: the first table of docs/speed.md."""
+"""The aims and whether they are met, read from benchmarks/results/*.json: the first table of docs/speed.md."""
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
@@ -7,20 +7,20 @@ from typing import Any
 
 Row = Mapping[str, Any]
 
-STEEP = 1.15  # log-log slope up to which growth counts as that of n·log n, over a factor of ten, measured with noise
+STEEP = 1.15  # log-log slope, over a factor of ten and measured with noise, up to which growth counts as n·log n
 
 
 @dataclass(frozen=True)
 class Aim:
-    """Numbers of one result that shall all be on one side of a limit.
+    """Numbers of one result that should all be on one side of a limit.
 
     Args:
-        what: in words.
-        of: the result's name.
-        value: the number of a row; None where the row is of something else.
-        limit: the aim.
-        unit: of the numbers.
-        keeps: compares a number with the limit; at most it, unless said otherwise.
+        what: the aim in words.
+        of: the name of the result.
+        value: the number in a row; None where the aim does not concern the row.
+        limit: the limit.
+        unit: the unit of the numbers.
+        keeps: whether a number keeps the limit; by default it may be at most the limit.
 
     """
 
@@ -31,17 +31,17 @@ class Aim:
     unit: str = ""
     keeps: Callable[[float, float], bool] = operator.le
 
-    def judge(self, rows: Sequence[Row]) -> list[str]:
-        """The aim, what was found, and whether that is it, as cells of a table; what was not measured is not met."""
-        found = sorted(value for row in rows if (value := self.value(row)) is not None)
+    def cells(self, rows: Sequence[Row]) -> list[str]:
+        """The aim, the numbers and whether they meet it, as cells of a table; an aim without numbers is not met."""
+        values = sorted(value for row in rows if (value := self.value(row)) is not None)
         side = "at most" if self.keeps is operator.le else "at least"
         aim = f"{side} {self.limit:g}{self.unit}"
-        if not found:
+        if not values:
             return [self.what, aim, "not measured", "**no**"]
-        ends = " to ".join(f"{value:.3g}" for value in dict.fromkeys((found[0], found[-1])))
-        met = sum(self.keeps(value, self.limit) for value in found)
-        verdict = "yes" if met == len(found) else f"**in {met} of {len(found)}**" if met else "**no**"
-        return [self.what, aim, f"{ends}{self.unit}", verdict]
+        ends = " to ".join(f"{value:.3g}" for value in dict.fromkeys((values[0], values[-1])))
+        met = sum(self.keeps(value, self.limit) for value in values)
+        answer = "yes" if met == len(values) else f"**in {met} of {len(values)}**" if met else "**no**"
+        return [self.what, aim, f"{ends}{self.unit}", answer]
 
 
 def where(column: str, **cells: Any) -> Callable[[Row], float | None]:
@@ -51,12 +51,12 @@ def where(column: str, **cells: Any) -> Callable[[Row], float | None]:
 
 
 def starting(column: str, **cells: str) -> Callable[[Row], float | None]:
-    """The number in a column of rows whose other cells start so."""
+    """The number in a column of rows whose other cells start with these texts."""
     return lambda row: row[column] if all(row[name].startswith(cell) for name, cell in cells.items()) else None
 
 
 def branch(what: str, of: str, value: Callable[[int], Callable[[Row], float | None]], limit: float) -> tuple[Aim, Aim]:
-    """The cost of the bias branch as the paper shares stages, and where all are shared."""
+    """The cost of the bias branch where the embedding is shared, as in the paper, and where all stages are."""
     return (
         Aim(f"{what} with the bias branch, embedding shared", of, value(1), limit, " % more"),
         Aim("the same, all stages shared", of, value(4), limit, " % more"),
@@ -109,11 +109,11 @@ AIMS = (
 
 
 def aims(results: Mapping[str, Mapping[str, Any]]) -> str:
-    """The table of all aims whose results are there."""
+    """The table of all aims that have a result."""
     lines = ["| what | aim | found | met |", "| :-- | :-- | :-- | :-- |"]
     for aim in AIMS:
         if aim.of in results:
             columns, rows = (results[aim.of][part] for part in ("columns", "rows"))
-            cells = aim.judge([dict(zip(columns, row, strict=True)) for row in rows])
+            cells = aim.cells([dict(zip(columns, row, strict=True)) for row in rows])
             lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)

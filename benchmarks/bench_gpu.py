@@ -2,7 +2,7 @@
 
 Runs from a bare checkout with torch and numpy alone (`PYTHONPATH=src python benchmarks/bench_gpu.py --out FOLDER`); the
 Parquet part needs pyarrow too and is left out without it. Writes FOLDER/gpu.json, by default benchmarks/results.
-Everything is trained by `fit` with `Compiled("bfloat16")` and `RowWise`; rows are made on the GPU within the time.
+Everything is trained by `fit` with `Compiled("bfloat16")` and `RowWise`; the time includes making the rows on the GPU.
 """
 
 import argparse

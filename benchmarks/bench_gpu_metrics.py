@@ -29,7 +29,7 @@ def rows(n: int, ties: bool) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def main(folder: Path) -> None:
-    found: list[list[Cell]] = []
+    table: list[list[Cell]] = []
     for n in SIZES:
         for ties in (False, True):
             pred, y = rows(n, ties)
@@ -54,7 +54,7 @@ def main(folder: Path) -> None:
                 ratio = on_cpu / min(seconds)
             name = "rounded targets, a third zero" if ties else "float32 as drawn"
             print(f"{name} {n:,} {min(seconds):.4f} s, {memory:.2f} GiB, CPU {on_cpu}", flush=True)
-            found.append([name, n, value, min(seconds), sorted(seconds)[REPEATS // 2], memory, on_cpu, ratio])
+            table.append([name, n, value, min(seconds), sorted(seconds)[REPEATS // 2], memory, on_cpu, ratio])
             del pred, y
             torch.cuda.empty_cache()
     columns = ["rows", "number", "XAUC", "seconds, best", "seconds, median", "peak GiB", "seconds on its CPU", "ratio"]
@@ -63,7 +63,7 @@ def main(folder: Path) -> None:
         "Exact XAUC of tensors on a GPU: three stable sorts and one pass per bit, nothing leaves the device. "
         "The aim is 10⁸ rows in seconds.",
         columns,
-        found,
+        table,
         [f"Where the CPU was timed, once and with one thread, both values agree to 12 digits. {REPEATS} repeats."],
         where=f"{torch.cuda.get_device_name()}, {machine('torch', 'numpy')}",
         folder=folder,

@@ -83,14 +83,15 @@ def diagnose_rows(n: int) -> Call:
 
 def reproduce_rows(n: int) -> Call:
     from transun import LogSUN
-    from transun_paper.lab.encoded_dataset import Frozen
+    from transun_paper.lab.encoded_dataset import EncodedDataset
     from transun_paper.lab.execute import execute
     from transun_paper.lab.run import MLP, Run, lab_recipe
 
     parts = columns(n), columns(n // 4), columns(n // 4)
-    data = Frozen("growth", *parts, {"item": 1000}, {}, ("price",), "each row by itself")
+    data = EncodedDataset("growth", *parts, {"item": 1000}, {}, ("price",), "each row by itself")
     training = lab_recipe(batch_size=4096)
-    return lambda: execute([Run("growth", LogSUN(), training, MLP(8, (32,)), seed=seed) for seed in (0, 1)], data)
+    runs = [Run("growth", LogSUN(), training, MLP(8, (32,)), seed=seed) for seed in (0, 1)]
+    return lambda: [execute([run], data) for run in runs]
 
 
 def step_batch(batch: int) -> Call:
@@ -154,7 +155,7 @@ def measure(case: int, size: int) -> None:
 
 
 def slope(sizes: list[int], values: list[float]) -> float:
-    """Log-log slope of the last three points by least squares: large enough that constant costs hide no growth."""
+    """Log-log slope of the last three points by least squares; constant costs would hide the growth of the first."""
     return round(float(np.polyfit(np.log(sizes[-3:]), np.log(values[-3:]), 1)[0]), 3)
 
 
@@ -174,7 +175,7 @@ def main() -> None:
     steep: list[str] = []
     for case, (name, by, _, sizes) in enumerate(CASES):
         points = [point(case, size) for size in sizes]
-        seconds, memory = [found for found, _ in points], [found for _, found in points]
+        seconds, memory = [spent for spent, _ in points], [held for _, held in points]
         growth = slope(sizes, seconds)
         # A few MiB more or less are the allocator's, not the work's.
         space = slope(sizes, [max(m, 8 << 20) for m in memory])

@@ -1,8 +1,8 @@
 """What the bias branch costs in training on a CPU: LogSUN against LogMSE on one network, step by step in turn.
 
 Writes benchmarks/results/overhead.json. The columns are those of the Globo sessions (ten ids, one list of items) with
-random rows, as time does not depend on what they say. All models of a case take the same step of `fit` one after
-another, then the next, in an order that turns: whatever else the machine does falls on all of them.
+random rows, as time does not depend on their values. All models of a case take the same step of `fit` one after
+another, then the next step in a rotated order: other work on the machine slows all of them down.
 """
 
 import os
@@ -35,7 +35,7 @@ ITEMS, LIST = 42_427, 10
 USERS = {"123k ids": 80_455, "362k ids, as Globo": 319_530}
 SHARED = (1, 2, 3, 4)
 # What the leaderboard calls them: the paper's way of sharing, and two that cost less.
-LEADERBOARD = RESULTS.parent.parent / "reports" / "leaderboard.json"
+LEADERBOARD = RESULTS.parent.parent / "paper" / "reports" / "leaderboard.json"
 PUBLISHED, CHEAPER = "LogSUN, shared embedding", {3: "LogSUN, 3 of 4 stages shared", 4: "LogSUN, all stages shared"}
 
 

@@ -1,8 +1,8 @@
 """What the bias branch costs in prediction: exported LogSUN against exported LogMSE, call by call.
 
 Writes benchmarks/results/prediction.json. Both graphs are written by `export`, loaded again, and called in turn
-with the same rows, so that whatever else the machine does falls on both. Two at a time: the weights of more graphs push
-each other out of the cache, and then a graph is charged for having weights at all.
+with the same rows, so that other work on the machine slows both down. Only two graphs at a time: the weights of more
+graphs evict each other from the processor's cache, and reading them again would be part of the time.
 """
 
 import os

@@ -73,7 +73,7 @@ CASES = [
 
 def main() -> None:
     torch.set_num_threads(1)
-    found: list[list[Cell]] = []
+    table: list[list[Cell]] = []
     for name, make, shards in CASES:
         pred, y = make(np.random.default_rng(0))
         began = time.perf_counter()
@@ -92,14 +92,14 @@ def main() -> None:
         size = summary.nbytes
         error = abs(value - XAUC(pred, y))
         print(f"{name:40s} {shards:3d} error {error:.1e} bound {bound:.1e} {size:,} bytes {ROWS / seconds:,.0f} rows/s")
-        found.append([name, shards, ROWS, value, error, bound, (certain.high - certain.low) / 2, size, ROWS / seconds])
+        table.append([name, shards, ROWS, value, error, bound, (certain.high - certain.low) / 2, size, ROWS / seconds])
     columns = ["rows", "shards", "number", "XAUC", "error", "bound at 99.9 %", "sure to within", "bytes", "rows/s"]
     write(
         "sketch",
         "`XAUCSketch`, a mergeable sketch of XAUC for streams: its error against the exact value, and the bound that "
         "it reports itself. The aim is 0.001 at 1 MB.",
         columns,
-        found,
+        table,
         ["The bound is wider where the order of rows drifts and where few pairs are comparable, and says so."],
         where=machine("numpy", "torch"),
     )

@@ -1,8 +1,8 @@
 """What `import transun` adds to `import torch`, and how long `transun --help` takes: processes in turns.
 
 Writes benchmarks/results/startup.json. Wall seconds are of a machine with warm disk caches; CPU seconds leave out
-what other processes took. What a name adds to torch is told by a process that has just imported torch: from one process
-to the next that import alone differs by more.
+what other processes took. What a name adds to torch is measured inside a process that has just imported torch, because
+the time of that import differs by more from one process to the next.
 """
 
 import os
@@ -58,14 +58,14 @@ def main() -> None:
     times: dict[str, list[tuple[float, float, str]]] = {name: [] for name in calls}
     for turn in range(TURNS + 1):
         for name, call in calls.items():
-            one = timed(call)
-            if turn:  # the first only warms the caches
-                times[name].append(one)
+            measured = timed(call)
+            if turn:  # the first turn only warms the caches
+                times[name].append(measured)
     rows: list[list[Cell]] = []
-    for name, found in times.items():
-        wall, cpu = statistics.median(w for w, _, _ in found), statistics.median(c for _, c, _ in found)
-        over = statistics.median(float(printed) for _, _, printed in found) if name in AFTER_TORCH else None
-        least = min(w for w, _, _ in found)
+    for name, turns in times.items():
+        wall, cpu = statistics.median(w for w, _, _ in turns), statistics.median(c for _, c, _ in turns)
+        over = statistics.median(float(printed) for _, _, printed in turns) if name in AFTER_TORCH else None
+        least = min(w for w, _, _ in turns)
         torch = imports_torch(name.removeprefix("transun ")) if name.startswith("transun ") else None
         rows.append([name, least, wall, cpu, over, torch])
         print(*rows[-1], flush=True)

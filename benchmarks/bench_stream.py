@@ -1,7 +1,7 @@
 """Reading shuffled batches from Parquet against training on them, and peak memory over a folder ten times the cap.
 
-Writes benchmarks/results/stream.json. Reading and training take turns on the same rows, so that whatever else the
-machine does falls on both. Memory is that of a process of its own, interpreter and libraries included.
+Writes benchmarks/results/stream.json. Reading and training take turns on the same rows, so that other work on the
+machine slows both down. Memory is that of a separate process, interpreter and libraries included.
 """
 
 import os

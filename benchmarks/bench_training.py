@@ -1,8 +1,8 @@
 """Training speed on a CPU against a plain PyTorch loop, Lightning and DeepCTR-Torch: the same network, rows and epochs.
 
-Writes benchmarks/results/training.json. Every turn is a process of its own and contestants take turns, so that whatever
-else the machine does falls on all. Lightning and DeepCTR-Torch need not be installed here: TRANSUN_PEERS names another
-Python that has them, and who is missing is left out with a note.
+Writes benchmarks/results/training.json. Every measurement is a process of its own and the libraries take turns, so that
+other work on the machine slows all of them down. Lightning and DeepCTR-Torch need not be installed here: TRANSUN_PEERS
+names another Python that has them; a library that is missing there is left out with a note.
 """
 
 import os

@@ -1,7 +1,7 @@
 """XAUC against scipy.stats.kendalltau, and NDCG against scikit-learn, on the same rows, one thread, in turns.
 
-Writes benchmarks/results/xauc.json. A ratio is the peer's best time over ours; turns alternate, so that whatever
-else the machine does falls on both. XAUC of 10⁸ rows has a process of its own, for its memory.
+Writes benchmarks/results/xauc.json. A ratio is the peer's best time over ours; turns alternate, so that other work
+on the machine slows both down. XAUC of 10⁸ rows has a process of its own, for its memory.
 """
 
 import os
@@ -25,8 +25,8 @@ from transun.metrics import NDCG, XAUC, Metric
 REPEATS = 3
 LARGE = 10**8
 Score = Callable[[np.ndarray, np.ndarray], float]
-# A metric, its peer, what the peer calls the same number, and how many rows.
-CONTESTS: list[tuple[Metric, str, Score, tuple[int, ...]]] = [
+# A metric, its peer, the same number by the peer, and numbers of rows.
+CASES: list[tuple[Metric, str, Score, tuple[int, ...]]] = [
     (XAUC, "kendalltau", lambda pred, y: (1 + kendalltau(pred, y).statistic) / 2, (10**5, 10**6, 10**7)),
     (NDCG, "ndcg_score", lambda pred, y: ndcg_score(y[None], pred[None]), (10**6, 10**7)),
 ]
@@ -69,21 +69,21 @@ def large(kind: str) -> None:
 
 def main() -> None:
     torch.set_num_threads(1)
-    found: list[list[Cell]] = []
-    for metric, peer, theirs, sizes in CONTESTS:
-        found += [compare(metric, peer, theirs, n) for n in sizes]
+    table: list[list[Cell]] = []
+    for metric, peer, theirs, sizes in CASES:
+        table += [compare(metric, peer, theirs, n) for n in sizes]
     for kind in ("float64", "float32"):
         done = subprocess.run([sys.executable, __file__, kind], capture_output=True, text=True, check=True)
         wall, cpu, memory = json.loads(done.stdout)
         print(f"XAUC, {kind} {LARGE:,} {wall:.1f} s {memory:.1f} GiB", flush=True)
-        found.append([f"XAUC, {kind}", LARGE, wall, cpu, None, None, None, None, memory])
+        table.append([f"XAUC, {kind}", LARGE, wall, cpu, None, None, None, None, memory])
     columns = ["what", "rows", "seconds", "CPU seconds", "peer", "peer's seconds", "ratio", "ratio of CPU", "peak GiB"]
     write(
         "xauc",
         "Exact XAUC against `scipy.stats.kendalltau` and NDCG against `sklearn.metrics.ndcg_score`: best of "
         f"{REPEATS} turns each. The aim is a ratio of 3 to kendalltau at 10⁷ rows, and of more than 1 to scikit-learn.",
         columns,
-        found,
+        table,
         [
             "Peak memory is that of the whole process, the rows and the libraries included.",
             "float32 rows have ties, which cost one more sort.",

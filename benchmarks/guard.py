@@ -1,9 +1,9 @@
-"""What typical work costs in counts that no noise moves, compared with those stored in benchmarks/results/guard.json.
+"""The cost of typical work in counts without noise, compared with the counts in benchmarks/results/guard.json.
 
-`python benchmarks/guard.py` says what got dearer; `--write` stores the counts as they are now. Counted are operations
-that torch dispatches, megabytes that their results take, calls of Python and C functions, the peak of what numpy and
-Python hold, and modules that are imported: the same in every run of one version of the code and its libraries, on a
-busy machine as well. tests/test_speed.py runs the comparison.
+`python benchmarks/guard.py` prints what became more expensive; `--write` stores the present counts. Counted are
+operations that torch dispatches, megabytes of their results, calls of Python and C functions, the peak memory of numpy
+and Python, and imported modules. The counts are the same in every run of one version of the code and its libraries, on
+a busy machine as well. tests/test_speed.py runs the comparison.
 """
 
 import json
@@ -25,9 +25,9 @@ from transun.training.recipe import plain_recipe
 
 STORED = Path(__file__).parent / "results" / "guard.json"
 RENEW = "python benchmarks/guard.py --write"
-# By kind of count, how much more than stored is a regression. Calls depend on the versions of libraries, so leave room.
+# By kind of count, the factor above which it is a regression. Calls depend on the versions of libraries, so leave room.
 TOLERANCE = {"operations": 1.25, "megabytes": 1.25, "calls": 1.5, "peak megabytes": 1.5, "modules": 1.25}
-# Less than this is nothing, of whatever kind.
+# Counts below this are not compared.
 LEAST = 0.5
 Counts = dict[str, float]
 IMPORTS = {
@@ -186,7 +186,7 @@ def measured() -> dict[str, Counts]:
 
 
 def regressions(now: dict[str, Counts], stored: dict[str, Counts]) -> list[str]:
-    """What got dearer than stored, or is not stored, a sentence each."""
+    """A sentence for each count that is higher than stored, and for each workload that is not stored."""
     found = [f"{name} is not stored: run {RENEW}" for name in now if name not in stored]
     found += [f"{name} is stored but gone: run {RENEW}" for name in stored if name not in now]
     for name in [name for name in now if name in stored]:

@@ -1,8 +1,7 @@
 """Write docs/speed.md from benchmarks/results/*.json: the aims, then one section a file, in the order of their names.
 
 `python benchmarks/page.py` writes the page; `--check` fails if it is out of date. Every file is one table, see
-record.py; nothing here knows what was measured, so that a new benchmark needs no change. What was aimed at is in
-aims.py.
+record.py. Nothing here depends on what was measured, so a new benchmark needs no change. The aims are in aims.py.
 """
 
 import json
@@ -16,7 +15,7 @@ ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
 PAGE = ROOT / "docs" / "speed.md"
 KEYS = {"what", "command", "machine", "columns", "rows", "notes"}
-NO_TABLE = {"guard"}  # what tests compare with, of no interest to a reader
+NO_TABLE = {"guard"}  # counts that tests compare with, of no interest to a reader
 HEAD = """# Speed
 
 What the benchmarks measured, written by `make bench`. Times are of the machine that each section names; ratios are
@@ -38,29 +37,29 @@ def cell(value: Any) -> str:
     return str(value).replace("|", "\\|")
 
 
-def section(name: str, found: dict[str, Any]) -> str:
+def section(name: str, result: dict[str, Any]) -> str:
     """One result as a section."""
-    if set(found) != KEYS:
-        raise ValueError(f"results/{name}.json has the keys {sorted(found)}, not {sorted(KEYS)}: see record.py")
-    numeric = [all(not isinstance(row[i], str) for row in found["rows"]) for i in range(len(found["columns"]))]
+    if set(result) != KEYS:
+        raise ValueError(f"results/{name}.json has the keys {sorted(result)}, not {sorted(KEYS)}: see record.py")
+    numeric = [all(not isinstance(row[i], str) for row in result["rows"]) for i in range(len(result["columns"]))]
     lines = [
-        f"| {' | '.join(found['columns'])} |",
+        f"| {' | '.join(result['columns'])} |",
         f"| {' | '.join('--:' if number else ':--' for number in numeric)} |",
-        *(f"| {' | '.join(cell(value) for value in row)} |" for row in found["rows"]),
+        *(f"| {' | '.join(cell(value) for value in row)} |" for row in result["rows"]),
     ]
-    parts = [f"## {name.replace('_', ' ')}", found["what"], "\n".join(lines)]
-    if found["notes"]:
-        parts.append("\n".join(f"- {note}" for note in found["notes"]))
-    parts.append(f"`{found['command']}` on {found['machine']}.")
+    parts = [f"## {name.replace('_', ' ')}", result["what"], "\n".join(lines)]
+    if result["notes"]:
+        parts.append("\n".join(f"- {note}" for note in result["notes"]))
+    parts.append(f"`{result['command']}` on {result['machine']}.")
     return "\n\n".join(parts)
 
 
 def page(results: Path = RESULTS) -> str:
     """The page of all results there are."""
     files = [file for file in sorted(results.glob("*.json")) if file.stem not in NO_TABLE]
-    found = {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in files}
-    sections = [section(name, result) for name, result in found.items()]
-    return "\n\n".join([HEAD.rstrip(), aims(found), *sections]) + "\n"
+    results_by_name = {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in files}
+    sections = [section(name, result) for name, result in results_by_name.items()]
+    return "\n\n".join([HEAD.rstrip(), aims(results_by_name), *sections]) + "\n"
 
 
 def main(check: bool) -> int:

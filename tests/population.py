@@ -1,7 +1,7 @@
 """The eight distributions as a table of quantiles, and the full-batch optimum of a head on it.
 
 A grid of n mid-quantiles represents the population to about 1/n, so what a head converges to on it is the population
-value of methods.md §13.1 without sampling error. References come from scipy.
+value of paper/methods.md §13.1 without sampling error. References come from scipy.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ _PARTS = {
     "SM-BU": [(0.5, _LOW), (0.5, _HIGH)],
 }
 MEANS = dict(zip(COLUMNS, (2.0, 14.9, 0.4, 2 / 3, 86.1, 50.0, 50.0, 50.5), strict=True))
-# methods.md §13.1: the largest of N draws, on which binned methods depend.
+# paper/methods.md §13.1: the largest of N draws, on which binned methods depend.
 MAXIMA = {"RS-G": 17.2, "RS-ZIG": 15.5}
 
 
@@ -109,7 +109,7 @@ def optimum(head: Head, y: torch.Tensor, perturb: float = 0.1) -> float:
     return prepared(settle(prepared, y, perturb)).item()
 
 
-# methods.md §13.1 also takes the whole range of these thin-tailed laws, which no sample reaches.
+# paper/methods.md §13.1 also takes the whole range of these thin-tailed laws, which no sample reaches.
 ENDS = {"LS-B": (0.0, 1.0), "SM-TN": (0.0, 100.0)}
 
 

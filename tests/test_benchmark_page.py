@@ -66,20 +66,20 @@ def test_results_that_are_not_there_yet_are_left_out(page, tmp_path):
 )
 def test_an_aim_is_met_where_every_number_keeps_it(page, found, cells):
     aim = sys.modules["aims"].Aim("it", "x", lambda row: row["a"], 2, " s")
-    assert aim.judge([{"a": value} for value in found]) == ["it", *cells]
+    assert aim.cells([{"a": value} for value in found]) == ["it", *cells]
 
 
 def test_an_aim_may_be_a_least_number(page):
     aim = sys.modules["aims"].Aim("it", "x", lambda row: row["a"], 2, " times", operator.ge)
-    assert aim.judge([{"a": 2.0}, {"a": 3.0}]) == ["it", "at least 2 times", "2 to 3 times", "yes"]
-    assert aim.judge([{"a": 1.0}])[-1] == "**no**"
+    assert aim.cells([{"a": 2.0}, {"a": 3.0}]) == ["it", "at least 2 times", "2 to 3 times", "yes"]
+    assert aim.cells([{"a": 1.0}])[-1] == "**no**"
 
 
 def test_every_aim_finds_its_numbers(page):
     """A benchmark that renames a column or a row must not lose its aim."""
     for aim in sys.modules["aims"].AIMS:
         found = json.loads((ROOT / "benchmarks" / "results" / f"{aim.of}.json").read_text(encoding="utf-8"))
-        assert aim.judge([dict(zip(found["columns"], row, strict=True)) for row in found["rows"]])[2] != "not measured"
+        assert aim.cells([dict(zip(found["columns"], row, strict=True)) for row in found["rows"]])[2] != "not measured"
 
 
 def test_another_shape_is_an_error(page, tmp_path):

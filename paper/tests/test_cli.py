@@ -4,9 +4,12 @@ import subprocess
 import sys
 import time
 
+import pytest
 from typer.testing import CliRunner
 
 from transun_paper.cli import app
+from transun_paper.datasets.public import load_public_dataset
+from transun_paper.lab.worker import read_work
 
 
 def test_an_interrupted_reproduction_goes_on(tmp_path):
@@ -30,3 +33,33 @@ def test_an_interrupted_reproduction_goes_on(tmp_path):
     assert all(holds for text, holds in claims.items() if text.startswith("T-MSE") or "0.02 level" in text)
     page = (tmp_path / "synthetic.md").read_text()
     assert page.count("\n| TranSUN | ln(y+1) |") == 5
+
+
+def test_pages_are_written_again_from_their_reports(tmp_path):
+    runner = CliRunner()
+    assert runner.invoke(app, ["reproduce", "fig_densities", "--quick", "--out", str(tmp_path)]).exit_code == 0
+    written = {path.name: path.read_bytes() for path in tmp_path.glob("fig_densities.*")}
+    assert set(written) == {"fig_densities.json", "fig_densities.md", "fig_densities.svg"}
+    for name in ("fig_densities.md", "fig_densities.svg"):
+        (tmp_path / name).unlink()
+    result = runner.invoke(app, ["pages", "--out", str(tmp_path)])
+    assert result.output.strip() == f"1 pages written to {tmp_path}/"
+    assert {path.name: path.read_bytes() for path in tmp_path.glob("fig_densities.*")} == written
+
+
+def test_a_plan_is_what_a_worker_reads(tmp_path):
+    try:
+        load_public_dataset("lastfm")
+    except FileNotFoundError as error:
+        pytest.skip(str(error))
+    arguments = ["leaderboard", "--only", "MSE", "--only", "LogSUN", "--data", "lastfm", "--quick", "--plan"]
+    for _ in range(2):  # planned again, the same rows have the same key
+        result = CliRunner().invoke(app, [*arguments, "--out", str(tmp_path)])
+        assert "2 studies and computations" in result.output
+    runs = tmp_path / "runs"
+    assert f"python -m transun_paper.lab.worker {runs}/work.jsonl --cache {runs}/data --store {runs}" in result.output
+    studies, computations = read_work((runs / "work.jsonl").read_text().splitlines())
+    assert computations == []
+    assert {run.dataset for study in studies for run in study.candidates} == {
+        path.stem for path in (runs / "data").iterdir()
+    }

@@ -54,7 +54,7 @@ def sre(correction, transform, column, n=20_000):
 
 
 class TestConstantInput:
-    """methods.md §13.1."""
+    """paper/methods.md §13.1."""
 
     # exp(u + σ²/2) - 1 is the mean before any clamp, so the logarithm is let run to its asymptote.
     UNCLAMPED = Log1p(lower=math.nextafter(-1.0, 0.0))
@@ -211,7 +211,7 @@ class TestNormalTheory:
         np.testing.assert_allclose(pred.numpy() + 1.0, np.exp([3.125, 5.125]), rtol=error + 1e-6)
 
 
-# g'' of methods.md §0.1.
+# g'' of paper/methods.md §0.1.
 SECOND = {
     Log1p(upper=1e9): lambda u: np.exp(u),
     Power(0.5): lambda u: 2.0 + 0.0 * u,

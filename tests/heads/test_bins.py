@@ -68,7 +68,7 @@ class TestEdges:
             assert torch.equal(EAD(beta=beta)(DRAWS, 8), EAD(expected)(DRAWS, 8))
 
     def test_ead_chooses_as_published_code_does(self):
-        """methods.md §6: with β = 50 and four bins α = 0.2 on RS-G and none elsewhere."""
+        """paper/methods.md §6: with β = 50 and four bins α = 0.2 on RS-G and none elsewhere."""
         alphas = {column: EAD().choose(population(column, largest=True), 4) for column in COLUMNS}
         assert alphas.pop("RS-G") == pytest.approx(0.201)
         assert set(alphas.values()) == {0.001}

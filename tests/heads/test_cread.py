@@ -1,4 +1,4 @@
-"""CREAD: its rows of methods.md §13.1, the three restorations and the optional terms of §6."""
+"""CREAD: its rows of paper/methods.md §13.1, the three restorations and the optional terms of §6."""
 
 import numpy as np
 import pytest
@@ -36,7 +36,7 @@ def test_constant_input_limit(row, column):
 
 
 def test_searched_alpha():
-    """methods.md §6: the published grid gives RS-G 0.762, with the sample whose maximum is 18.62."""
+    """paper/methods.md §6: the published grid gives RS-G 0.762, with the sample whose maximum is 18.62."""
     y = population("RS-G").clone()
     y[-1] = 18.62
     assert stationary(CREAD(4), y) / MEANS["RS-G"] - 1.0 == pytest.approx(0.762, abs=2e-3)

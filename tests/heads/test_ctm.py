@@ -130,7 +130,7 @@ class TestCLTM:
         assert sre(CLTM(LinearAxis()), column, n=5000) == pytest.approx(0.0, abs=1e-3)
 
     def test_log_axis_has_the_lognormal_limit(self):
-        """methods.md §13.1, "NTE log (exact)", which is normal theory on ln(1 + y) with zeros among the rest."""
+        """paper/methods.md §13.1, "NTE log (exact)", which is normal theory on ln(1 + y) with zeros among the rest."""
         expected = [-0.0034, -0.2061, -0.1278, 0.0006, 0.1871, 0.1322, 0.0010, 0.2829]
         errors = [sre(CLTM(), column, n=5000) for column in COLUMNS]
         assert errors == pytest.approx(expected, abs=1e-3)

@@ -1,4 +1,4 @@
-"""Poisson, Gamma and Tweedie: methods.md §13.1, and scikit-learn's deviance."""
+"""Poisson, Gamma and Tweedie: paper/methods.md §13.1, and scikit-learn's deviance."""
 
 import pytest
 import torch

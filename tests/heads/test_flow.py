@@ -92,7 +92,7 @@ def test_zeros_have_a_probability_of_their_own():
 
 @pytest.mark.parametrize(("column", "tolerance"), [("RS-G", 2e-3), ("RS-ZIG", 2e-3), ("LS-B", 2e-3), ("SM-TN", 5e-3)])
 def test_constant_input_limit_is_close_to_the_mean(column, tolerance):
-    """methods.md §9: E[y] up to the resolution of the spline and of the quadrature."""
+    """paper/methods.md §9: E[y] up to the resolution of the spline and of the quadrature."""
     assert optimum(SplineFlow(), population(column, 4000)) == pytest.approx(MEANS[column], rel=tolerance)
 
 

@@ -1,4 +1,4 @@
-"""methods.md §13.1, the rows of MSE, MAE, T-MSE, Huber, TranSUN, S0 and S1, at constant input and full batch."""
+"""paper/methods.md §13.1, the rows of MSE, MAE, T-MSE, Huber, TranSUN, S0 and S1, at constant input and full batch."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""MDME: its rows of methods.md §13.1, and the routing, place and ordinal terms of §4."""
+"""MDME: its rows of paper/methods.md §13.1, and the routing, place and ordinal terms of §4."""
 
 import numpy as np
 import pytest

@@ -86,12 +86,12 @@ class TestAgainstScipy:
 
 @pytest.mark.parametrize("column", COLUMNS)
 def test_gaussian_mixture_is_unbiased(column):
-    """methods.md §13.1: any stationary point of the likelihood has the sample mean."""
+    """paper/methods.md §13.1: any stationary point of the likelihood has the sample mean."""
     assert sre(GaussianMixture(), column, n=5000) == pytest.approx(0.0, abs=1e-3)
 
 
 def test_lognormal_mixture_is_nearly_unbiased():
-    """methods.md §9: -2e-4 on RS-G with three components."""
+    """paper/methods.md §9: -2e-4 on RS-G with three components."""
     assert sre(LogNormalMixture(), "RS-G", n=5000) == pytest.approx(-2e-4, abs=5e-4)
 
 

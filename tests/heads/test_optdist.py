@@ -12,7 +12,7 @@ from transun.heads.optdist import hard_gate, soft_gate
 from transun.models.network import Model, Network
 from transun.models.spec import dumps, loads
 
-# methods.md §13.1: the row of ZILN, since a gate that cannot see y cannot make experts differ in it.
+# paper/methods.md §13.1: the row of ZILN, since a gate that cannot see y cannot make experts differ in it.
 EXPECTED = dict(zip(COLUMNS, (-0.0034, -0.2061, -0.0034, 0.0006, 0.1871, 0.1322, 0.0010, 0.2829), strict=True))
 Y = torch.tensor([0.0, 0.5, 3.0, 40.0], dtype=torch.float64)
 

@@ -1,4 +1,4 @@
-"""Probabilistic GTS: its law against scipy, its limits against methods.md §9, and the laws of a head, by hand."""
+"""Probabilistic GTS: its law against scipy, its limits against paper/methods.md §9, and the laws of a head, by hand."""
 
 import numpy as np
 import pytest
@@ -66,7 +66,7 @@ def test_score_leaves_the_inner_branch_alone():
     ],
 )
 def test_constant_input_limit(column, expected, tolerance):
-    """methods.md §9: the mean of the probit-fitted normal law, not E[y]."""
+    """paper/methods.md §9: the mean of the probit-fitted normal law, not E[y]."""
     assert sre(ProbabilisticGTS(LogMSE()), column, n=5000) == pytest.approx(expected, abs=tolerance)
 
 

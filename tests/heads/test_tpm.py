@@ -1,4 +1,4 @@
-"""TPM: its rows of methods.md §13.1, and the mistakes of public code listed in §5."""
+"""TPM: its rows of paper/methods.md §13.1, and the mistakes of public code listed in §5."""
 
 import numpy as np
 import pytest

@@ -8,7 +8,7 @@ from scipy import stats
 from population import COLUMNS, MEANS, population, sre
 from transun.heads import GTS, WLR, PriorWLR, Scaled, SoftWLR
 
-# methods.md §13.1 at constant input and full batch; variant (a) is what `WLR()` becomes on RS-ZIG.
+# paper/methods.md §13.1 at constant input and full batch; variant (a) is what `WLR()` becomes on RS-ZIG.
 ROWS = {
     "WLR": (WLR(), [0.1177, 0.3758, 0.2500, -0.1405, -0.2429, 0.0667, -0.2046, 0.2673]),
     "PriorWLR": (PriorWLR(), [-0.3294, -0.1745, 0.0, -0.4843, -0.5457, -0.3600, -0.5227, -0.2396]),

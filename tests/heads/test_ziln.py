@@ -8,7 +8,7 @@ from scipy import stats
 from population import COLUMNS, population, sre
 from transun.heads import GTS, ZILN, LogNormal
 
-# methods.md §13.1 at constant input and full batch.
+# paper/methods.md §13.1 at constant input and full batch.
 ROWS = {
     "log1p": (ZILN(), [-0.0034, -0.2061, -0.0034, 0.0006, 0.1871, 0.1322, 0.0010, 0.2829]),
     "log": (ZILN(shift=0.0), [0.0535, -0.2008, 0.0535, 0.0126, 0.2308, 0.2131, 0.0011, 0.3887]),

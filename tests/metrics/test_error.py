@@ -6,7 +6,7 @@ from transun.metrics import NMAE, NRMSE, RMSE, TRE, XAUC
 from transun.metrics.error import PRINTED_NRMSE
 from transun.metrics.ranking import XAUC_TPM
 
-# methods.md §10.1: two groups of rows, {3,3,3} and {8,1,1}; LogMSE predicts 3 and 2, TranSUN the means.
+# paper/methods.md §10.1: two groups of rows, {3,3,3} and {8,1,1}; LogMSE predicts 3 and 2, TranSUN the means.
 Y = np.array([3.0, 3.0, 3.0, 8.0, 1.0, 1.0])
 LOG = np.array([3.0, 3.0, 3.0, 2.0, 2.0, 2.0])
 SUN = np.array([3.0, 3.0, 3.0, 10 / 3, 10 / 3, 10 / 3])

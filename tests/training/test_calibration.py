@@ -91,7 +91,7 @@ class TestCalibrate:
             assert one is not other
 
     def test_dropout_is_off(self):
-        """methods.md §8: residuals computed with dropout on are too wide."""
+        """paper/methods.md §8: residuals computed with dropout on are too wide."""
         data = Dataset(X, Y)
         model = Model(Custom(lambda: nn.Sequential(nn.Linear(3, 32), nn.Dropout(0.5)), 32), LogMSE())
         fit(model, data, plain_recipe(epochs=20))

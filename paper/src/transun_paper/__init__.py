@@ -1,1 +1,1 @@
-"""The tables and figures of the TranSUN paper, made anew, and the boards that transun is measured on."""
+"""The tables and figures of the TranSUN paper, made again, and the leaderboards that transun is measured on."""

@@ -1,8 +1,8 @@
-"""The command line of the paper: `transun-paper reproduce` and `transun-paper leaderboard`."""
+"""The command line of the paper: `transun-paper reproduce`, `transun-paper leaderboard` and `transun-paper pages`."""
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,13 +10,16 @@ from transun.cli.main import run
 from transun.cli.options import Json, Out, Progress
 from transun.cli.output import print_table
 
+if TYPE_CHECKING:
+    from transun_paper.pages.reproductions import Reproduction, Workspace
+
 __all__ = ["app", "main"]
 
 REPORTS = Path("paper", "reports")
 
 app = typer.Typer(
     name="transun-paper",
-    help="The tables and figures of the TranSUN paper, and the boards that transun is measured on.",
+    help="The tables and figures of the TranSUN paper, and the leaderboards that transun is measured on.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
@@ -24,15 +27,19 @@ app = typer.Typer(
 
 
 def main() -> None:
-    """Run the command line of the paper; exit codes as of `transun`."""
+    """Run the command line of the paper; the exit codes are those of `transun`."""
     run(app)
 
 
 Quick = Annotated[bool, typer.Option("--quick", help="Few rows, seeds and draws: to see that everything works.")]
 Jobs = Annotated[int, typer.Option("--jobs", min=1, help="Processes of one thread each.")]
-Own = Annotated[
+UserData = Annotated[
     list[str],
-    typer.Option("--own", metavar="NAME=FOLDER", help="A data set you have: cikm16=FOLDER or dtmart=FOLDER."),
+    typer.Option("--user-data", metavar="NAME=FOLDER", help="A data set you have: cikm16=FOLDER or dtmart=FOLDER."),
+]
+Plan = Annotated[
+    bool,
+    typer.Option("--plan", help="Write the runs to OUT/runs/work.jsonl for another machine instead of doing them."),
 ]
 
 
@@ -42,35 +49,41 @@ def reproduce(
     out: Out = REPORTS,
     quick: Quick = False,
     jobs: Jobs = 2,
-    own: Own = [],  # noqa: B006 - typer copies it
+    user_data: UserData = [],  # noqa: B006 - typer copies it
+    plan: Plan = False,
     as_json: Json = False,
     progress: Progress = None,
 ) -> None:
-    """Regenerate the tables and figures of the TranSUN paper, our numbers beside its own, and our own tables.
+    """Make the tables and figures of the TranSUN paper again, our numbers beside the paper's, and our own tables.
 
-    Finished runs are kept in OUT/runs: what was interrupted goes on where it stopped, and tables share runs. The
+    Finished runs are kept in OUT/runs: an interrupted command continues where it stopped, and tables share runs. The
     public data sets are looked for in the folder that the variable TRANSUN_DATA names, else in `data`. `all --quick`
-    takes some minutes on two cores, `all` some hours; it leaves out `ahead`, which takes an hour of its own.
+    takes some minutes on two cores, `all` some hours; it leaves out `ahead`, which takes another hour.
 
     Example: transun-paper reproduce synthetic --quick --out reports
     """
-    from transun_paper.pages.reproductions import ALL, REPRODUCTIONS, Desk, prepare, put_down
+    from transun_paper.pages.reproductions import ALL, REPRODUCTIONS, Workspace, gather_work, write_report
 
     if not names:
-        print_table(["name", "what"], [[name, made.title] for name, made in REPRODUCTIONS.items()])
+        print_table(["name", "what"], [[name, listed.title] for name, listed in REPRODUCTIONS.items()])
         return
     chosen = list(ALL) if names == ["all"] else names
     for name in chosen:
         _require_known(name, list(REPRODUCTIONS))
-    desk = Desk(out, quick, jobs, progress, dict(_folder(given) for given in own))
-    if len(chosen) > 1:
-        prepare(chosen, desk)
+    workspace = Workspace(out, quick, jobs, progress, dict(_folder(option) for option in user_data))
+    reproductions = {name: REPRODUCTIONS[name] for name in chosen}
+    if plan:
+        _write_plan(list(reproductions.values()), workspace)
+        return
+    # All the work first: what the reproductions share is then done once, and long runs begin first.
+    workspace.carry_out(gather_work(reproductions.values(), workspace))
     reports = {}
-    for name in chosen:
-        reports[name] = put_down(name, REPRODUCTIONS[name], desk)
-        answers = REPRODUCTIONS[name].answers(reports[name])
+    for name, reproduction in reproductions.items():
+        reports[name] = write_report(name, reproduction, workspace)
+        answers = reproduction.answers(reports[name])
         if answers and not as_json:
-            print_table(["claim", "holds", "evidence"], [[text, holds.strip("*"), why] for text, holds, why in answers])
+            rows = [[answer.claim, answer.holds.strip("*"), answer.evidence] for answer in answers]
+            print_table(["claim", "holds", "evidence"], rows)
         if not as_json:
             typer.echo(f"Written to {out}/: {name}.md, {name}.json")
     if as_json:
@@ -84,24 +97,54 @@ def leaderboard(
     out: Out = REPORTS,
     quick: Quick = False,
     jobs: Jobs = 2,
+    plan: Plan = False,
     as_json: Json = False,
 ) -> None:
-    """Rank methods on public data by one protocol: frozen splits, five seeds, the best marked by a test.
+    """Rank methods on public data by one protocol: fixed splits, five seeds, the best marked by a test.
 
-    The whole of it is `transun-paper reproduce leaderboard`; this makes one row, or some, into a page of their own.
+    `transun-paper reproduce leaderboard` makes the whole leaderboard; this makes a page of one row, or of some.
 
     Example: transun-paper leaderboard --only LogSUN --only MSE --data online_retail --quick --out rows
     """
     from transun_paper.pages.leaderboard import names, wins_table
-    from transun_paper.pages.reproductions import Desk, Leaderboard, put_down
+    from transun_paper.pages.reproductions import Leaderboard, Workspace, write_report
 
     name = "leaderboard" if not (only or data) else "rows"
-    report = put_down(name, Leaderboard(tuple(only), tuple(data)), Desk(out, quick, jobs))
+    reproduction, workspace = Leaderboard(tuple(only), tuple(data)), Workspace(out, quick, jobs)
+    if plan:
+        _write_plan([reproduction], workspace)
+        return
+    report = write_report(name, reproduction, workspace)
     if as_json:
         typer.echo(json.dumps(report))
         return
     typer.echo(wins_table(report))
     typer.echo(f"{len(names(report))} methods; written to {out}/: {name}.md, {name}.json")
+
+
+@app.command()
+def pages(out: Out = REPORTS) -> None:
+    """Write every page and picture again from the report beside it; nothing is trained.
+
+    Example: transun-paper pages --out paper/reports
+    """
+    from transun_paper.pages.reproductions import REPRODUCTIONS, write_page
+
+    reported = [name for name in REPRODUCTIONS if (out / f"{name}.json").is_file()]
+    if not reported:
+        raise ValueError(f"{out} has no report of `transun-paper reproduce`")
+    for name in reported:
+        write_page(name, REPRODUCTIONS[name], out)
+    typer.echo(f"{len(reported)} pages written to {out}/")
+
+
+def _write_plan(reproductions: "list[Reproduction]", workspace: "Workspace") -> None:
+    from transun_paper.pages.reproductions import write_plan
+
+    path, count = write_plan(reproductions, workspace)
+    runs, cache = path.parent, workspace.cache
+    typer.echo(f"{count} studies and computations in {path}; the data they need is in {cache}. Next:")
+    typer.echo(f"python -m transun_paper.lab.worker {path} --cache {cache} --store {runs} --jobs N")
 
 
 def _require_known(name: str, known: list[str]) -> None:
@@ -112,8 +155,8 @@ def _require_known(name: str, known: list[str]) -> None:
         raise ValueError(f"there is nothing called {name!r} to reproduce: {hint}")
 
 
-def _folder(given: str) -> tuple[str, Path]:
-    name, _, folder = given.partition("=")
+def _folder(option: str) -> tuple[str, Path]:
+    name, _, folder = option.partition("=")
     if name not in ("cikm16", "dtmart") or not folder:
-        raise ValueError(f"--own is cikm16=FOLDER or dtmart=FOLDER, got {given!r}")
+        raise ValueError(f"--user-data is cikm16=FOLDER or dtmart=FOLDER, got {option!r}")
     return name, Path(folder)

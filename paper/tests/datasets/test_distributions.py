@@ -85,7 +85,7 @@ def test_expect_asks_nothing_outside_its_interval() -> None:
     assert DISTRIBUTIONS[5].expect(torch.log, low=100) == 0
 
 
-# methods.md §13.1, in the order of DISTRIBUTIONS.
+# paper/methods.md §13.1, in the order of DISTRIBUTIONS.
 BIAS = {
     "log1p": [-0.1409, -0.5106, -0.4465, -0.0192, -0.1626, -0.2418, -0.0207, -0.5323],
     "sqrt": [-0.1164, -0.3536, -0.8233, -0.0271, -0.0576, -0.1111, -0.0104, -0.2739],

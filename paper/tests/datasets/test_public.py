@@ -10,9 +10,9 @@ import pytest
 from transun import PGR, EmbeddingMLP, LogSUN, Model, Recipe, train
 from transun_paper.datasets import public
 from transun_paper.datasets.paper import cikm16, dtmart
-from transun_paper.datasets.public import PUBLIC, load
+from transun_paper.datasets.public import PUBLIC, load_public_dataset
 
-FOLDER = public.folder_of_data()
+FOLDER = public.data_folder()
 needs_data = pytest.mark.skipif(
     not FOLDER.is_dir(), reason=f"needs the public data sets in {FOLDER}; set TRANSUN_DATA to their folder"
 )
@@ -39,7 +39,7 @@ NEVER = {
 
 @pytest.fixture(scope="module", params=PUBLIC)
 def data(request: pytest.FixtureRequest) -> public.PublicDataset:
-    return load(request.param)
+    return load_public_dataset(request.param)
 
 
 @needs_data
@@ -61,7 +61,7 @@ def test_forbidden_columns_are_not_in_the_table(data: public.PublicDataset) -> N
     assert data.target not in data.features.sources
     assert names == {data.target, *data.features.sources}
     # Every column of the file is either used or left out on purpose.
-    file = pq.read_schema(FOLDER / public._RECIPES[data.name].file).names
+    file = pq.read_schema(FOLDER / public._DECLARATIONS[data.name].file).names
     assert sorted([*names, *data.excluded]) == sorted(file)
 
 
@@ -78,16 +78,16 @@ def test_features_fit_and_feed_a_network(data: public.PublicDataset) -> None:
 
 @needs_data
 def test_many_valued_columns_are_split() -> None:
-    films = load("movietweetings")
+    films = load_public_dataset("movietweetings")
     tensor = films.features.fit(films.table).encode(films.table.slice(0, 1))["genres"]
     assert films.table["genres"][0].as_py() == "Action|Adventure|Crime|Thriller"
     assert int((tensor >= 0).sum()) == 4
-    videos = load("kuairand")
+    videos = load_public_dataset("kuairand")
     tags = pc.count_substring(videos.table["tag"], ",").to_numpy() + 1
     encoded = videos.features.fit(videos.table).encode(videos.table)["tag"]
     assert tags.max() > 1
     assert ((encoded >= 0).sum(-1).numpy() == tags).all()
-    news = load("globo")
+    news = load_public_dataset("globo")
     some = news.table.slice(0, 1000)
     clicks = news.features.fit(some).encode(some)["item"]
     columns = np.stack([some[f"item_{slot}"].to_numpy() for slot in range(10)], 1)
@@ -96,31 +96,31 @@ def test_many_valued_columns_are_split() -> None:
 
 @needs_data
 def test_the_cut_of_globo_keeps_its_edge() -> None:
-    longest = pc.max(load("globo").table["dwell_s"]).as_py()
+    longest = pc.max(load_public_dataset("globo").table["dwell_s"]).as_py()
     whole = pq.read_table(FOLDER / "globo_sessions.parquet", columns=["dwell_s"])["dwell_s"].to_numpy()
     assert longest == whole[whole <= 7200].max()
 
 
 def test_unknown_names_and_missing_files_say_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match="no public data set 'globos': did you mean 'globo'"):
-        load("globos")
+        load_public_dataset("globos")
     with pytest.raises(ValueError, match="no public data set 'zzz': There are kuairand, globo"):
-        load("zzz")
+        load_public_dataset("zzz")
     monkeypatch.setenv("TRANSUN_DATA", str(tmp_path))
     with pytest.raises(
         FileNotFoundError, match=rf"{tmp_path}/kuairand_pure\.parquet; set TRANSUN_DATA .*kuairand\.com"
     ):
-        load("kuairand")
+        load_public_dataset("kuairand")
 
 
 def test_the_folder_can_be_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = pa.table({"userID": [1, 2], "artistID": [3, 4], "weight": [5, 6], "extra": [0, 0]})
     pq.write_table(rows, tmp_path / "lastfm2k_plays.parquet")
-    assert load("lastfm", tmp_path).table.column_names == ["weight", "userID", "artistID"]
+    assert load_public_dataset("lastfm", tmp_path).table.column_names == ["weight", "userID", "artistID"]
     monkeypatch.setenv("TRANSUN_DATA", str(tmp_path))
-    assert len(load("lastfm")) == 2
+    assert len(load_public_dataset("lastfm")) == 2
     monkeypatch.delenv("TRANSUN_DATA")
-    assert public.folder_of_data() == Path("data")
+    assert public.data_folder() == Path("data")
 
 
 VIEWS = """sessionId;userId;itemId;timeframe;eventdate
@@ -236,7 +236,7 @@ def test_raw_files_that_are_missing_or_of_another_format_say_so(tmp_path: Path) 
 @pytest.mark.parametrize("name", PUBLIC)
 def test_every_public_data_set_trains_by_one_call(name):
     try:
-        data = load(name)
+        data = load_public_dataset(name)
     except FileNotFoundError as error:
         pytest.skip(f"the data are not here: {error}")
     table = data.table.slice(0, 4000)

@@ -2,8 +2,8 @@ import pytest
 import torch
 
 from transun.data import Dataset
-from transun_paper.lab.encoded_dataset import Frozen
-from transun_paper.lab.sources import Source, freeze
+from transun_paper.lab.encoded_dataset import EncodedDataset
+from transun_paper.lab.sources import DatasetSource, encode_dataset
 
 
 def rows(count, seed):
@@ -16,16 +16,18 @@ def rows(count, seed):
 
 
 @pytest.fixture(scope="session")
-def frozen():
+def encoded():
     """A few skewed rows with every kind of column; the history uses the table of the items."""
     parts = rows(500, 0), rows(150, 1), rows(150, 2)
-    return Frozen("tiny", *parts, {"user": 7, "item": 12}, {"history": "item"}, ("price",), "each row by itself")
+    return EncodedDataset(
+        "tiny", *parts, {"user": 7, "item": 12}, {"history": "item"}, ("price",), "each row by itself"
+    )
 
 
 @pytest.fixture
-def cache(frozen, tmp_path):
+def cache(encoded, tmp_path):
     folder = tmp_path / "cache"
-    freeze("tiny", Source(lambda: "first", lambda: frozen), folder)
+    encode_dataset("tiny", DatasetSource(lambda: "first", lambda: encoded), folder)
     return folder
 
 

@@ -6,36 +6,36 @@ import torch
 
 from transun.data import Features, Id
 from transun_paper.datasets.public import PublicDataset
-from transun_paper.lab.encoded_dataset import PARTS, Frozen, describe
-from transun_paper.lab.sources import Source, cache_path, freeze, split_public
+from transun_paper.lab.encoded_dataset import PARTS, EncodedDataset, cache_path, describe
+from transun_paper.lab.sources import DatasetSource, encode_dataset, split_public
 
 
-def test_rows_survive_the_file(frozen, tmp_path):
+def test_rows_survive_the_file(encoded, tmp_path):
     path = tmp_path / "cache" / "tiny.npz"
-    frozen.save(path)
-    again = Frozen.load(path)
+    encoded.save(path)
+    again = EncodedDataset.load(path)
     for part in PARTS:
-        before, after = getattr(frozen, part), getattr(again, part)
+        before, after = getattr(encoded, part), getattr(again, part)
         assert torch.equal(before.y, after.y)
         assert before.x.keys() == after.x.keys()
         assert all(torch.equal(before.x[name], after.x[name]) for name in before.x)
     columns = ("name", "ids", "bags", "numeric", "notes", "sizes")
-    assert all(getattr(again, name) == getattr(frozen, name) for name in columns)
+    assert all(getattr(again, name) == getattr(encoded, name) for name in columns)
     assert describe(path)["sizes"] == {"train": 500, "valid": 150, "test": 150}
 
 
 def test_missing_data_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match="freeze it first"):
-        Frozen.load(tmp_path / "nothing.npz")
+    with pytest.raises(FileNotFoundError, match="encode it first"):
+        EncodedDataset.load(tmp_path / "nothing.npz")
 
 
-def test_data_is_built_once_and_new_data_gets_a_new_key(frozen, tmp_path):
+def test_data_is_built_once_and_new_data_gets_a_new_key(encoded, tmp_path):
     calls = []
-    source = Source(lambda: "one", lambda: calls.append(1) or frozen)
-    first, second = freeze("tiny", source, tmp_path), freeze("tiny", source, tmp_path)
+    source = DatasetSource(lambda: "one", lambda: calls.append(1) or encoded)
+    first, second = encode_dataset("tiny", source, tmp_path), encode_dataset("tiny", source, tmp_path)
     assert first == second
     assert len(calls) == 1
-    other = freeze("tiny", replace(source, fingerprint=lambda: "another"), tmp_path)
+    other = encode_dataset("tiny", replace(source, fingerprint=lambda: "another"), tmp_path)
     assert other != first
     assert cache_path(tmp_path, first).exists()
     assert cache_path(tmp_path, other).exists()

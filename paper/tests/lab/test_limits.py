@@ -1,4 +1,4 @@
-"""The closed forms beside methods.md §13.1, on bins that come from a table of quantiles."""
+"""The closed forms beside paper/methods.md §13.1, on bins that come from a table of quantiles."""
 
 import pytest
 

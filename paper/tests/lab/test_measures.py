@@ -5,8 +5,8 @@ from scipy import stats
 
 from transun.metrics import PGR, XAUC
 from transun.metrics.paired import jackknife_error, leave_out
-from transun_paper.lab.compare import difference, paired_t, spread
-from transun_paper.lab.measures import METRICS, Predictions, assess
+from transun_paper.lab.compare import difference, mean_with_error, paired_t
+from transun_paper.lab.measures import TEST_METRICS, Predictions, measure_predictions
 
 
 def test_the_jackknife_of_a_mean_is_its_standard_error():
@@ -33,14 +33,13 @@ def test_the_jackknife_agrees_with_the_formula():
         assert jackknife_error(left_out[metric.name]) == pytest.approx(metric.standard_error(pred, y), rel=0.6)
 
 
-def test_an_assessment_has_every_metric(frozen):
-    pred = Predictions(frozen.train.y * 0.5, frozen.valid.y * 0.5, frozen.test.y * 0.5)
-    found = assess(pred, frozen)
+def test_an_assessment_has_every_metric(encoded):
+    pred = Predictions(encoded.train.y * 0.5, encoded.valid.y * 0.5, encoded.test.y * 0.5)
+    found = measure_predictions(pred, encoded)
     assert found["metrics"]["STRE"] == pytest.approx(-1.0)
     assert found["train"]["MRE"] == pytest.approx(1.0)
     assert found["metrics"]["XAUC"] == found["metrics"]["TopXAUC"] == found["metrics"]["NDCG"] == 1.0
-    names = {metric.name for metric in METRICS}
-    assert names == set(found["errors"]) == set(found["left_out"])
+    assert {metric.name for metric in TEST_METRICS} == set(found["errors"]) == set(found["left_out"])
     assert found["bins"]["prediction"]["stre"] == pytest.approx([-1.0] * 20)
 
 
@@ -72,7 +71,7 @@ def test_a_difference_has_both_noises():
     # Seeds that differ add the variance of their mean.
     apart = [second[0] | {"metrics": {"PGR": 0.9}}, second[0] | {"metrics": {"PGR": 1.1}}]
     assert difference(first, apart, "PGR").error ** 2 == pytest.approx(expected**2 + 0.1**2, rel=1e-4)
-    assert spread(apart, "PGR")[1] > 0.1
+    assert mean_with_error(apart, "PGR")[1] > 0.1
 
 
 def test_one_report_stands_for_all_seeds():

@@ -1,5 +1,7 @@
-from transun_paper.lab.default_vs_rivals import claims, verdict
-from transun_paper.pages.default_vs_rivals import ahead_page
+from dataclasses import asdict
+
+from transun_paper.lab.default_vs_rivals import dataset_verdict, default_claims
+from transun_paper.pages.default_vs_rivals import default_vs_rivals_page
 
 
 def seeds(nrmse, stre, xauc):
@@ -10,14 +12,14 @@ def seeds(nrmse, stre, xauc):
 
 GAP = {"value": 0.0012, "error": 0.0004, "p": 0.01}
 FOUND = {"AutoSUN": seeds(1.25, 0.001, 0.72), "MSE": seeds(1.0, 0.002, 0.7), "LogMSE": seeds(2.0, -0.9, 0.71)}
-VERDICTS = [verdict("here", FOUND)]
+VERDICTS = [dataset_verdict("here", FOUND)]
 REPORT = {
     "command": "transun-paper reproduce ahead",
     "version": "1",
     "torch": "2",
     "protocol": "By one protocol.",
     "verdicts": VERDICTS,
-    "claims": claims(VERDICTS),
+    "claims": [asdict(claim) for claim in default_claims(VERDICTS)],
     "pieces": [{"dataset": "here", "piece": "no bins", "total": -0.05, "NRMSE": GAP, "XAUC": GAP | {"p": 0.6}}],
     "convergence": [
         {"dataset": "here", "method": "MSE", "steps": 120.0, "spread": 14.1, "all": 700, "last": 1.0},
@@ -28,7 +30,7 @@ REPORT = {
 
 
 def test_says_where_the_aim_is_missed():
-    page = ahead_page(REPORT)
+    page = default_vs_rivals_page(REPORT)
     missed = [line for line in page.splitlines() if "more than one standard error" in line]
     assert missed == [
         "| NRMSE is not above the best rival's by more than one standard error, everywhere | **no** "
@@ -38,13 +40,13 @@ def test_says_where_the_aim_is_missed():
 
 
 def test_pieces_are_in_thousandths_with_a_star_for_what_noise_does_not_explain():
-    page = ahead_page(REPORT)
+    page = default_vs_rivals_page(REPORT)
     assert "| no bins | +1.2 ± 0.4 * |" in page
     assert "| no bins | +1.2 ± 0.4 |" in page
     assert "| no bins | -0.050 |" in page
 
 
 def test_cells_that_were_not_run_are_dashes():
-    page = ahead_page(REPORT)
+    page = default_vs_rivals_page(REPORT)
     assert "| here | 700 | 120 ± 14 (1.000) | – |" in page
     assert "| there | 500 | – | 80 ± 0 (2.000) |" in page

@@ -8,14 +8,14 @@ from transun.corrections import Smearing
 from transun.data import Dataset
 from transun.heads import MSE, Gamma, LogMSE, Scaled
 from transun.training.optimisers import SGD, Adam
-from transun_paper.lab.boards import BY_SGD, FULL, QUICK, Board
-from transun_paper.lab.encoded_dataset import Frozen
-from transun_paper.lab.leaderboard import COLUMNS, collect
+from transun_paper.lab.boards import FULL_BOARD, QUICK_BOARD, SGD_BOARD, Board
+from transun_paper.lab.encoded_dataset import EncodedDataset
+from transun_paper.lab.leaderboard import RANKED_BY, collect
 from transun_paper.lab.measures import Predictions
-from transun_paper.lab.methods import Foreign, Method
+from transun_paper.lab.methods import ExternalMethod, Method
 from transun_paper.lab.pool import carry_out
-from transun_paper.lab.protocol import Budget, Protocol
-from transun_paper.lab.sources import Source, freeze
+from transun_paper.lab.protocol import Budget, TuningProtocol
+from transun_paper.lab.sources import DatasetSource, encode_dataset
 from transun_paper.lab.store import Store
 from transun_paper.pages.leaderboard import leaderboard_page
 
@@ -25,7 +25,7 @@ METHODS = (
     Method("LogMSE + smearing", LogMSE(), Smearing()),
     Method("Gamma", Gamma()),
 )
-PROTOCOL = Protocol((Adam(1e-3), Adam(3e-3), Adam(1e-2)), seeds=2, otherwise=Budget(100, 3))
+PROTOCOL = TuningProtocol((Adam(1e-3), Adam(3e-3), Adam(1e-2)), seeds=2, otherwise=Budget(100, 3))
 
 
 def rows(count, seed, shift=0.0):
@@ -42,8 +42,10 @@ def found(tmp_path_factory):
     keys = {}
     for name, shift in {"plain": 0.0, "shifted": 2.0}.items():
         parts = (rows(600, 0, shift), rows(300, 1, shift), rows(400, 2, shift))
-        source = Source(lambda name=name: name, lambda name=name, parts=parts: Frozen(name, *parts, {"item": 10}, {}))
-        keys[name] = freeze(name, source, folder)
+        source = DatasetSource(
+            lambda name=name: name, lambda name=name, parts=parts: EncodedDataset(name, *parts, {"item": 10}, {})
+        )
+        keys[name] = encode_dataset(name, source, folder)
     board = Board(PROTOCOL, METHODS, ("plain", "shifted"))
     store = Store(folder / "runs")
     carry_out(board.studies(keys).values(), store, folder, jobs=1)
@@ -55,7 +57,7 @@ def oracle(calls):
         calls.append(seed)
         return Predictions(data.train.y, data.valid.y, data.test.y)
 
-    return Foreign("oracle", "the targets themselves", predict, seeds=1)
+    return ExternalMethod("oracle", "the targets themselves", predict, seeds=1)
 
 
 def entries(report, name):
@@ -66,7 +68,7 @@ def entries(report, name):
 def test_the_best_is_marked_by_a_test(found):
     report = collect(*found)
     plain = entries(report, "plain")
-    for metric in COLUMNS:
+    for metric in RANKED_BY:
         values = {name: metric.badness(entry["metrics"][metric.name]) for name, entry in plain.items()}
         best = [name for name, entry in plain.items() if metric.name in entry["best"]]
         assert len(best) == 1
@@ -91,10 +93,10 @@ def test_a_refused_method_says_why(found):
 def test_foreign_rows_join_in_and_are_kept(found):
     calls = []
     for _ in range(2):
-        report = collect(*found, foreign=[oracle(calls)])
+        report = collect(*found, external=[oracle(calls)])
     assert calls == [0, 0]  # once on each data set
     plain = entries(report, "plain")
-    assert set(plain["oracle"]["best"]) == {metric.name for metric in COLUMNS}
+    assert set(plain["oracle"]["best"]) == {metric.name for metric in RANKED_BY}
     assert plain["oracle"]["seconds"] >= 0.0
     assert plain["oracle"]["epochs"] is None
     assert not {"NRMSE", "NMAE", "XAUC"} & set(plain["MSE"]["near"])
@@ -112,17 +114,17 @@ def test_the_page(found):
     assert page.count("\n| plain | MSE |") == 1
     assert PROTOCOL.statement in page
     bold = sum(line.count("**") // 2 for line in page.splitlines() if line.startswith("|"))
-    assert bold == 2 * len(COLUMNS) - 2  # one a column; NDCG is not defined for the negative targets
+    assert bold == 2 * len(RANKED_BY) - 2  # one a column; NDCG is not defined for the negative targets
     ends = {entry["method"] for entry in entries(report, "plain").values() if entry["at_the_end"]}
     line = next(line for line in page.splitlines() if line.startswith("| MSE |") and "±" in line)
     assert ("†" in line) == ("MSE" in ends)
 
 
 def test_some_rows_of_a_board():
-    some = FULL.only(["LogSUN", "MSE"], ["globo"])
+    some = FULL_BOARD.only(["LogSUN", "MSE"], ["globo"])
     assert [method.name for method in some.methods] == ["LogSUN", "MSE"]
     assert some.datasets == ("globo",)
-    assert FULL.only() == FULL
+    assert FULL_BOARD.only() == FULL_BOARD
     with pytest.raises(ValueError, match="no method 'Magic'"):
-        QUICK.only(["Magic"])
-    assert {method.name for method in BY_SGD.methods} < {method.name for method in FULL.methods}
+        QUICK_BOARD.only(["Magic"])
+    assert {method.name for method in SGD_BOARD.methods} < {method.name for method in FULL_BOARD.methods}

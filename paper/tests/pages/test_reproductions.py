@@ -1,29 +1,72 @@
-"""What can be made, is made: a report, a page and answers for each kind."""
+"""Everything that can be reproduced has a report, a page and answers."""
 
 import json
+import shutil
+from pathlib import Path
 
 import pytest
 
-from transun_paper.pages.reproductions import REPRODUCTIONS, Desk, Leaderboard, put_down
+from transun_paper.lab.worker import read_work
+from transun_paper.pages.reproductions import (
+    REPRODUCTIONS,
+    Leaderboard,
+    Workspace,
+    gather_work,
+    write_page,
+    write_plan,
+    write_report,
+)
+
+REPORTS = Path(__file__).parents[2] / "reports"
 
 
-def test_every_one_says_what_it_is():
-    assert all(len(made.title) > 10 for made in REPRODUCTIONS.values())
+def test_each_has_a_title():
+    assert all(len(reproduction.title) > 10 for reproduction in REPRODUCTIONS.values())
 
 
 @pytest.mark.parametrize("name", ["bins", "fig_densities"])
-def test_report_page_and_answers(name, tmp_path):
-    desk = Desk(tmp_path, quick=True, jobs=1, progress=False)
-    desk.__dict__["keys"] = {}  # needs no data set
-    report = put_down(name, REPRODUCTIONS[name], desk)
+def test_report_page_and_answers_need_no_data(name, tmp_path, monkeypatch):
+    monkeypatch.setenv("TRANSUN_DATA", str(tmp_path / "nowhere"))
+    report = write_report(name, REPRODUCTIONS[name], Workspace(tmp_path, quick=True, jobs=1, progress=False))
     assert json.loads((tmp_path / f"{name}.json").read_text())["command"] == f"transun-paper reproduce {name} --quick"
     assert (tmp_path / f"{name}.md").read_text().startswith("# ")
-    for text, holds, evidence in REPRODUCTIONS[name].answers(report):
-        assert text
-        assert holds.strip("*") in ("yes", "no", "within noise", "unknown")
-        assert evidence
+    for answer in REPRODUCTIONS[name].answers(report):
+        assert answer.claim
+        assert answer.holds.strip("*") in ("yes", "no", "within noise", "unknown")
+        assert answer.evidence
+
+
+def test_simulated_orders_need_no_data(tmp_path, monkeypatch):
+    monkeypatch.setenv("TRANSUN_DATA", str(tmp_path / "nowhere"))
+    work = REPRODUCTIONS["industrial"].work(Workspace(tmp_path, quick=True))
+    assert len(work.computations) == 20  # ten methods, two seeds
+    path, count = write_plan([REPRODUCTIONS["industrial"]], Workspace(tmp_path, quick=True))
+    assert count == 20
+    assert read_work(path.read_text().splitlines()) == ([], list(work.computations))
+
+
+def test_shared_work_is_planned_once(tmp_path):
+    keys = {"lastfm": "lastfm-00000000"}
+
+    class Encoded(Workspace):
+        def keys(self, names):
+            return keys
+
+    both = [REPRODUCTIONS["comparison"], REPRODUCTIONS["ranking"]]
+    work = gather_work(both, Encoded(tmp_path, quick=True))
+    assert len(work.lines) == 12  # the methods of the ranking are among those of the comparison
+    assert len(work.studies) == 12 + 10
 
 
 def test_an_unknown_row_of_the_leaderboard_is_named(tmp_path):
     with pytest.raises(ValueError, match="no method 'LogSun'"):
-        put_down("rows", Leaderboard(("LogSun",)), Desk(tmp_path, quick=True))
+        write_report("rows", Leaderboard(("LogSun",)), Workspace(tmp_path, quick=True))
+
+
+@pytest.mark.parametrize("name", REPRODUCTIONS)
+def test_the_committed_page_is_that_of_the_report_beside_it(name, tmp_path):
+    if not (REPORTS / f"{name}.json").is_file():
+        pytest.skip(f"{REPORTS} has no report {name}: the package is tested without its repository")
+    shutil.copy(REPORTS / f"{name}.json", tmp_path)
+    write_page(name, REPRODUCTIONS[name], tmp_path)
+    assert (tmp_path / f"{name}.md").read_text() == (REPORTS / f"{name}.md").read_text()

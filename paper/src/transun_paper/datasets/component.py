@@ -1,4 +1,4 @@
-"""The pieces that distributions of targets are mixed from, each a density, a sampler and a quadrature rule."""
+"""The components that distributions of targets are mixed from: each has a density, a sampler and a quadrature rule."""
 
 import math
 from abc import ABC, abstractmethod
@@ -19,15 +19,15 @@ def _legendre(panels: int = 32, nodes: int = 32) -> tuple[Tensor, Tensor]:
     points, weights = np.polynomial.legendre.leggauss(nodes)
     t = (np.arange(panels)[:, None] + (points + 1) / 2) / panels
     slope = 30 * t**2 * (1 - t) ** 2
-    place = t**3 * (10 - 15 * t + 6 * t**2)
-    return torch.from_numpy(place.ravel()), torch.from_numpy((slope * weights / (2 * panels)).ravel())
+    position = t**3 * (10 - 15 * t + 6 * t**2)
+    return torch.from_numpy(position.ravel()), torch.from_numpy((slope * weights / (2 * panels)).ravel())
 
 
 class Component(ABC):
     """A law on [low, high] with a density: the quadrature Σ w·g(v) of `rule` is E[g(Y)].
 
-    A subclass writes its range, `density` and `sample`; expectations follow, so there is no second set of formulas to
-    keep in step with the sampler.
+    A subclass writes its range, `density` and `sample`; expectations follow from the density, so there is no second
+    set of formulas that could disagree with the sampler.
     """
 
     @property
@@ -39,7 +39,7 @@ class Component(ABC):
     def density(self, v: Tensor) -> Tensor:
         """Probability density at v, 0 outside the range."""
 
-    # Quoted, here and below: to name the class would import all of numpy.random.
+    # Quoted, here and below: naming the class would import all of numpy.random.
     @abstractmethod
     def sample(self, n: int, rng: "np.random.Generator") -> np.ndarray:
         """Draw n independent values, float64."""
@@ -49,8 +49,8 @@ class Component(ABC):
         least, most = self.range
         start = min(max(low, least), most)
         width = max(min(high, most) - start, 0.0)
-        place, weight = _legendre()
-        points = start + width * place
+        position, weight = _legendre()
+        points = start + width * position
         return points, width * weight * self.density(points)
 
 
@@ -78,7 +78,7 @@ class Point(Component):
         return np.full(n, self.at)
 
     def rule(self, low: float, high: float) -> tuple[Tensor, Tensor]:
-        """The point with weight 1 if low < at ≤ high, else nothing: g need not be finite where it is not asked for."""
+        """The point with weight 1 if low < at ≤ high, else no point: g need not be finite outside the interval."""
         points = torch.tensor([self.at] if low < self.at <= high else [], dtype=torch.float64)
         return points, torch.ones_like(points)
 
@@ -166,14 +166,14 @@ class Beta(Component):
 
 @dataclass(frozen=True)
 class TruncatedNormal(Component):
-    """Normal(center, scale) given low ≤ Y ≤ high.
+    """Normal(centre, scale) given low ≤ Y ≤ high.
 
     >>> law = TruncatedNormal(50.0, 10.0, 0.0, 100.0)
     >>> round(float(law.density(torch.tensor(50.0))), 6)  # 1 / (10·sqrt(2π)), the cut is at 5 deviations
     0.039894
     """
 
-    center: float
+    centre: float
     scale: float
     low: float
     high: float
@@ -184,16 +184,16 @@ class TruncatedNormal(Component):
         return self.low, self.high
 
     def _below(self, v: float) -> float:
-        return math.erfc((self.center - v) / (self.scale * _SQRT2)) / 2
+        return math.erfc((self.centre - v) / (self.scale * _SQRT2)) / 2
 
     def density(self, v: Tensor) -> Tensor:
         """The normal density over the probability kept."""
         kept = self._below(self.high) - self._below(self.low)
-        bell = torch.exp(-(((v - self.center) / self.scale) ** 2) / 2) / (self.scale * math.sqrt(2 * math.pi) * kept)
+        bell = torch.exp(-(((v - self.centre) / self.scale) ** 2) / 2) / (self.scale * math.sqrt(2 * math.pi) * kept)
         return torch.where((v >= self.low) & (v <= self.high), bell, 0)
 
     def sample(self, n: int, rng: "np.random.Generator") -> np.ndarray:
         """Quantiles of uniform draws: no rejection, however narrow the interval."""
         share = torch.from_numpy(rng.uniform(self._below(self.low), self._below(self.high), n))
-        draws = (self.center + self.scale * torch.special.ndtri(share)).clamp(self.low, self.high)
+        draws = (self.centre + self.scale * torch.special.ndtri(share)).clamp(self.low, self.high)
         return np.asarray(draws)

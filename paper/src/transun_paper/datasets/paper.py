@@ -22,7 +22,7 @@ def cikm16(folder: str | Path, *, mean: float | None = 200.0) -> PublicDataset:
     """Search sessions of CIKM16: how long their queries took, from the words searched and the items seen.
 
     A row is a session of train-item-views.csv that also occurs in train-queries.csv (310,302 of them). The target is
-    the mean `duration` of its queries: the paper does not define its own, and this is what its statistics agree with.
+    the mean `duration` of its queries: the paper does not define its target, and this one agrees with its statistics.
     Features are the first 10 query tokens and the first 10 items viewed, in the order of time, hashed into one table
     of 5,000,000 rows; a letter before each id keeps token 7 and item 7 apart.
 
@@ -65,7 +65,7 @@ def dtmart(folder: str | Path, *, mean: float | None = 90.0) -> PublicDataset:
     """Order lines of DTMart: their value GMV, from units, promised days, list price, categories and ids.
 
     Rows without a GMV above 0 are left out; the paper keeps 985,033 of 1,048,575 and does not say by which rule. An
-    id column that names nearly every row anew is left out as well, as nothing can be learned of it.
+    id column with a new value in nearly every row is left out as well, as nothing can be learned from it.
 
     Args:
         folder: holds Sales.csv, separated by tabs.

@@ -1,4 +1,4 @@
-"""Real data sets with skewed targets, each with its features declared and its forbidden columns left out."""
+"""Real data sets with skewed targets: their features are declared, and columns that leak the target are left out."""
 
 import os
 from collections.abc import Mapping
@@ -21,12 +21,12 @@ class PublicDataset:
     """A table with its target and the declaration of its features.
 
     Args:
-        name: what `load` calls it.
-        table: the target and the columns of the features, nothing else: what is not there cannot leak.
+        name: the name that `load_public_dataset` takes.
+        table: the target and the columns of the features, and nothing else that could leak.
         target: name of the target column.
         features: how to read the other columns; not fitted, as that is for the training rows alone.
-        excluded: columns of the file that were left out, because they tell the target or name the row.
-        origin: where the data come from, and what was done to them.
+        excluded: columns of the file that were left out, because they leak the target or identify the row.
+        origin: where the data come from, and how they were prepared.
 
     """
 
@@ -42,7 +42,7 @@ class PublicDataset:
 
 
 @dataclass(frozen=True)
-class _Recipe:
+class _Declaration:
     file: str
     target: str
     columns: Mapping[str, Kind]
@@ -65,8 +65,8 @@ _CLAIMS = (
     "operations",
     "visits",
 )
-_RECIPES = {
-    "kuairand": _Recipe(
+_DECLARATIONS = {
+    "kuairand": _Declaration(
         "kuairand_pure.parquet",
         "play_time_s",
         _ids("user_id video_id author_id tab date hourmin user_active_degree is_live_streamer is_video_author")
@@ -77,7 +77,7 @@ _RECIPES = {
         "25 April to 8 May 2022. Outcomes of the same view (is_click, long_view) are left out.",
         ("is_click", "long_view", "part"),
     ),
-    "globo": _Recipe(
+    "globo": _Declaration(
         "globo_sessions.parquet",
         "dwell_s",
         _ids("user_id environment device os country region referrer start_day start_hour")
@@ -86,7 +86,7 @@ _RECIPES = {
         "end. Sessions beyond 7200 s, up to 28 days, are forgotten tabs and left out.",
         most=7200.0,
     ),
-    "online_retail": _Recipe(
+    "online_retail": _Declaration(
         "online_retail_orders.parquet",
         "gmv",
         _ids("CustomerID Country") | {"item": Bag(Numbered(20)), "n_lines": Buckets(), "ts": Datetime()},
@@ -94,14 +94,14 @@ _RECIPES = {
         "more than 20 items the first are kept.",
         ("InvoiceNo",),
     ),
-    "lastfm": _Recipe(
+    "lastfm": _Declaration(
         "lastfm2k_plays.parquet",
         "weight",
         _ids("userID artistID"),
         "HetRec 2011 Last.fm 2k, https://grouplens.org/datasets/hetrec-2011: how often a user played an artist. The "
         "column is called weight but is the target.",
     ),
-    "eu_health": _Recipe(
+    "eu_health": _Declaration(
         "eu_health_insurance.parquet",
         "amt_total",
         _ids("relation gender") | {"policy_years": Buckets(), "age_at_inception": Buckets()},
@@ -109,7 +109,7 @@ _RECIPES = {
         "Numbers and amounts by type of claim add up to the target and are left out.",
         ("id_anon", "group", *(f"{what}_{claim}" for what in ("num", "amt") for claim in _CLAIMS)),
     ),
-    "movietweetings": _Recipe(
+    "movietweetings": _Declaration(
         "movietweetings100k.parquet",
         "rating",
         _ids("user_id movie_id") | {"genres": Bag(Split("|")), "year": Buckets()},
@@ -118,40 +118,40 @@ _RECIPES = {
     ),
 }
 
-#: The names that `load` knows.
-PUBLIC: tuple[str, ...] = tuple(_RECIPES)
+#: The names that `load_public_dataset` takes.
+PUBLIC: tuple[str, ...] = tuple(_DECLARATIONS)
 
 
-def load(name: str, folder: str | Path | None = None) -> PublicDataset:
-    """A public data set by name: its table without what must not be a feature, and its features declared.
+def load_public_dataset(name: str, folder: str | Path | None = None) -> PublicDataset:
+    """A public data set by name: its table without the columns that must not be features, and its features declared.
 
     Args:
         name: one of `PUBLIC`.
         folder: where the Parquet files are. None: the folder that the environment variable TRANSUN_DATA names, else
             `data` in the working directory.
 
-    >>> load("kuairandom")
+    >>> load_public_dataset("kuairandom")
     Traceback (most recent call last):
     ValueError: there is no public data set 'kuairandom': did you mean 'kuairand'? There are kuairand, globo, ...
 
     """
-    if name not in _RECIPES:
+    if name not in _DECLARATIONS:
         hint = f"{did_you_mean(name, PUBLIC)} There are {', '.join(PUBLIC)}".lstrip()
         raise ValueError(f"there is no public data set {name!r}: {hint}")
-    recipe = _RECIPES[name]
-    file = (folder_of_data() if folder is None else Path(folder)) / recipe.file
+    declared = _DECLARATIONS[name]
+    file = (data_folder() if folder is None else Path(folder)) / declared.file
     if not file.is_file():
         raise FileNotFoundError(
-            f"{name}: there is no file {file.absolute()}; set TRANSUN_DATA to the folder that holds {recipe.file}. "
-            f"It was made from: {recipe.origin}"
+            f"{name}: there is no file {file.absolute()}; set TRANSUN_DATA to the folder that holds {declared.file}. "
+            f"It was made from: {declared.origin}"
         )
-    sources = [source for column, kind in recipe.columns.items() for source in kind.sources(column)]
-    table = read_table(file, [recipe.target, *sources])
-    if recipe.most is not None:
-        table = table.filter(need("pyarrow.compute").field(recipe.target) <= recipe.most)
-    return PublicDataset(name, table, recipe.target, Features(recipe.columns), recipe.excluded, recipe.origin)
+    sources = [source for column, kind in declared.columns.items() for source in kind.sources(column)]
+    table = read_table(file, [declared.target, *sources])
+    if declared.most is not None:
+        table = table.filter(need("pyarrow.compute").field(declared.target) <= declared.most)
+    return PublicDataset(name, table, declared.target, Features(declared.columns), declared.excluded, declared.origin)
 
 
-def folder_of_data() -> Path:
+def data_folder() -> Path:
     """The folder that the environment variable TRANSUN_DATA names, or the folder `data` where the command is run."""
     return Path(os.environ.get("TRANSUN_DATA", "data"))

@@ -1,1 +1,1 @@
-"""The lab: experiments as pure functions of their text, with results on disk."""
+"""The lab: experiments that are functions of a text, whose results are kept on disk under it."""

@@ -1,4 +1,4 @@
-"""Bias by level where the truth is known: trees around log-normal noise whose spread depends on x."""
+"""Bias by level where the truth is known: boosted trees on log-normal noise whose spread depends on x."""
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -13,21 +13,22 @@ from transun.corrections import BinnedSmearing
 from transun.estimators import AmplificationWarning, CorrectedRegressor, GTSRegressor, UnbiasedRegressor
 from transun.schemes import PowerVariance
 from transun.support.extras import need
-from transun.support.progress import Progress
+from transun_paper.lab.compare import Claim
+from transun_paper.lab.progress import ProgressLog, WriteLine, to_stderr
 from transun_paper.lab.store import Store, rounded
 
 Array = NDArray[np.float64]
 
-# Two features of six values: cells that trees can learn, so that what is left is the method's own bias.
+# Two features of six values make cells that trees can learn, so that the bias that is left is that of the method.
 _LEVELS = 6
-PARTS = 10
-# A 95 % interval for ten parts at once, by Bonferroni.
-WIDE = 2.807
+_PARTS = 10
+# Standard errors that a 95 % interval for ten parts at once extends to, by Bonferroni.
+INTERVAL_ERRORS = 2.807
 
 
 @dataclass(frozen=True)
 class Simulation:
-    """How often, and from how many rows.
+    """How many samples are drawn, and of how many rows.
 
     Args:
         repeats: independent samples; their scatter gives the interval.
@@ -39,7 +40,7 @@ class Simulation:
     rows: int = 20_000
 
 
-FULL, QUICK = Simulation(), Simulation(4, 4_000)
+FULL_SIMULATION, QUICK_SIMULATION = Simulation(), Simulation(4, 4_000)
 
 METHODS: Mapping[str, Callable[[Any], Any]] = {
     "log target": lambda base: CorrectedRegressor(base(), bias_correction=None, random_state=0),
@@ -54,40 +55,45 @@ METHODS: Mapping[str, Callable[[Any], Any]] = {
 }
 
 
-def decile_table(store: Store, simulation: Simulation = FULL, show: bool | None = None) -> list[dict[str, Any]]:
+def bias_by_level_table(
+    store: Store, simulation: Simulation = FULL_SIMULATION, write: WriteLine = to_stderr
+) -> list[dict[str, Any]]:
     """Per method and tenth of the true mean: the mean relative bias over the repeats, and its standard error."""
     entries: list[dict[str, Any]] = []
-    with Progress("bias by level", len(METHODS) * simulation.repeats, show) as bar:
-        for method in METHODS:
-            found = []
-            for seed in range(simulation.repeats):
-                text = f"bias by tenth of the true mean, {method}, {simulation.rows} rows, seed {seed}, version 1"
-                found.append(store.run(text, partial(_biases, method, simulation.rows, seed)))
-                bar.advance(len(entries) * simulation.repeats + seed + 1, method)
-            biases = np.asarray(found)
-            error = biases.std(axis=0, ddof=1) / np.sqrt(simulation.repeats)
-            entries.append(
-                rounded({"method": method, "bias": biases.mean(axis=0).tolist(), "error": error.tolist()}, 5)
-            )
+    log = ProgressLog("bias by level", len(METHODS) * simulation.repeats, write)
+    for method in METHODS:
+        samples = []
+        for seed in range(simulation.repeats):
+            text = f"bias by tenth of the true mean, {method}, {simulation.rows} rows, seed {seed}, version 1"
+            samples.append(store.run(text, partial(_biases, method, simulation.rows, seed)))
+            log.advance(1, method)
+        biases = np.asarray(samples)
+        error = biases.std(axis=0, ddof=1) / np.sqrt(simulation.repeats)
+        entries.append(rounded({"method": method, "bias": biases.mean(axis=0).tolist(), "error": error.tolist()}, 5))
     return entries
 
 
-def claims(entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def level_claims(entries: Sequence[Mapping[str, Any]]) -> list[Claim]:
     """Whether cross-fitted GTS is inside its interval at every level, and constant smearing is not."""
-    furthest = {entry["method"]: _furthest(entry) for entry in entries}
-    wanted = {"GTS, p = 1": True, "GTS, p = 2": True, "smearing": False, "log target": False}
+    largest = {entry["method"]: largest_in_errors(entry) for entry in entries}
+    expected = {"GTS, p = 1": True, "GTS, p = 2": True, "smearing": False, "log target": False}
     return [
-        {
-            "text": f"{method} is {'inside' if inside else 'outside'} its 95 % interval "
+        Claim(
+            f"{method} is {'inside' if inside else 'outside'} its 95 % interval "
             f"{'at every level' if inside else 'at some level'}",
-            "holds": (furthest[method] <= WIDE) == inside,
-            "evidence": f"largest bias is {furthest[method]:.1f} standard errors; the interval ends at {WIDE}",
-        }
-        for method, inside in wanted.items()
+            (largest[method] <= INTERVAL_ERRORS) == inside,
+            f"largest bias is {largest[method]:.1f} standard errors; the interval ends at {INTERVAL_ERRORS}",
+        )
+        for method, inside in expected.items()
     ]
 
 
-def _furthest(entry: Mapping[str, Any]) -> float:
+def largest_in_errors(entry: Mapping[str, Any]) -> float:
+    """The bias furthest from zero, in standard errors.
+
+    >>> largest_in_errors({"bias": [0.02, -0.03], "error": [0.01, 0.01]})
+    3.0
+    """
     return max(float(abs(bias) / error) for bias, error in zip(entry["bias"], entry["error"], strict=True))
 
 
@@ -109,9 +115,9 @@ def _biases(method: str, rows: int, seed: int) -> list[float]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AmplificationWarning)
         pred = METHODS[method](_base).fit(x, y).predict(fresh)
-    parts = np.array_split(np.argsort(mean, kind="stable"), PARTS)
+    parts = np.array_split(np.argsort(mean, kind="stable"), _PARTS)
     return [float(pred[part].sum() / mean[part].sum() - 1.0) for part in parts]
 
 
-def _base(**given: Any) -> Any:
-    return need("lightgbm").LGBMRegressor(n_jobs=1, verbose=-1, random_state=0, **given)
+def _base(**options: Any) -> Any:
+    return need("lightgbm").LGBMRegressor(n_jobs=1, verbose=-1, random_state=0, **options)

@@ -1,4 +1,4 @@
-"""Differences between methods and whether noise explains them."""
+"""Differences between methods, whether noise explains them, and claims that they support."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -9,6 +9,19 @@ from typing import Any
 from transun.metrics.paired import jackknife_error, p_value
 
 Reports = Sequence[Mapping[str, Any]]
+"""The reports of one method on one data set, one per seed."""
+
+# A difference counts as real when one as large would be this rare by chance.
+SIGNIFICANCE = 0.05
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A sentence, whether the numbers support it, and the numbers."""
+
+    text: str
+    holds: bool
+    evidence: str
 
 
 @dataclass(frozen=True)
@@ -23,7 +36,8 @@ class Difference:
 def paired_t(first: Sequence[float], second: Sequence[float]) -> float:
     """The two-sided p-value of a t-test paired by seed; 1 where every pair is equal.
 
-    It knows the noise of training alone. That the test rows are a sample too, it does not: see `difference`.
+    The test knows the noise of training alone. The test rows are a sample too, which only `difference` takes into
+    account.
 
     >>> round(paired_t([1.0, 2.0, 3.0], [2.0, 3.5, 5.0]), 4)  # differences -1, -1.5, -2: t = -5.196 with 2 degrees
     0.0351
@@ -32,7 +46,7 @@ def paired_t(first: Sequence[float], second: Sequence[float]) -> float:
         raise ValueError(f"a paired test needs two values or more a side, got {len(first)} and {len(second)}")
     if all(a == b for a, b in zip(first, second, strict=True)):
         return 1.0
-    mean, error = _mean_and_error([a - b for a, b in zip(first, second, strict=True)])
+    mean, error = seed_mean([a - b for a, b in zip(first, second, strict=True)])
     return p_value(mean, error, len(first) - 1)
 
 
@@ -41,26 +55,26 @@ def difference(first: Reports, second: Reports, metric: str) -> Difference:
 
     error² = variance over seeds of the paired differences / seeds + the delete-a-group jackknife of the difference of
     the means over seeds, over the same 20 blocks of test rows for both. The p-value is Student's with 19 degrees of
-    freedom, those of the blocks. Seeds are paired because equal seeds mean equal first weights and order of rows.
+    freedom, from the blocks. Seeds are paired because equal seeds mean equal initial weights and order of rows.
 
     Args:
         first: reports of one method, one per seed.
-        second: reports of the other; of a method without seeds one is enough, which then stands for all.
+        second: reports of the other; of a method without seeds one is enough, which is then used for every seed.
         metric: a name in their `metrics`.
 
     """
-    left, right = _as_many(first, second)
+    left, right = _pair_seeds(first, second)
     gaps = [a["metrics"][metric] - b["metrics"][metric] for a, b in zip(left, right, strict=True)]
     blocks = [a - b for a, b in zip(_blocks(left, metric), _blocks(right, metric), strict=True)]
-    value, seeds = _mean_and_error(gaps)
-    error = math.hypot(jackknife_error(blocks), seeds)
+    value, seed_error = seed_mean(gaps)
+    error = math.hypot(jackknife_error(blocks), seed_error)
     return Difference(value, error, p_value(value, error, len(blocks) - 1))
 
 
-def spread(reports: Reports, metric: str) -> tuple[float, float]:
+def mean_with_error(reports: Reports, metric: str) -> tuple[float, float]:
     """The mean of a metric over seeds and its standard error, of seeds and test rows together."""
-    value, seeds = _mean_and_error([report["metrics"][metric] for report in reports])
-    return value, math.hypot(jackknife_error(_blocks(reports, metric)), seeds)
+    value, seed_error = seed_mean([report["metrics"][metric] for report in reports])
+    return value, math.hypot(jackknife_error(_blocks(reports, metric)), seed_error)
 
 
 def _blocks(reports: Reports, metric: str) -> list[float]:
@@ -68,7 +82,7 @@ def _blocks(reports: Reports, metric: str) -> list[float]:
     return [fmean(block) for block in zip(*(report["left_out"][metric] for report in reports), strict=True)]
 
 
-def _as_many(first: Reports, second: Reports) -> tuple[Reports, Reports]:
+def _pair_seeds(first: Reports, second: Reports) -> tuple[Reports, Reports]:
     most = max(len(first), len(second))
     sides = [list(side) * most if len(side) == 1 else list(side) for side in (first, second)]
     if len(sides[0]) != len(sides[1]):
@@ -76,5 +90,10 @@ def _as_many(first: Reports, second: Reports) -> tuple[Reports, Reports]:
     return sides[0], sides[1]
 
 
-def _mean_and_error(values: Sequence[float]) -> tuple[float, float]:
+def seed_mean(values: Sequence[float]) -> tuple[float, float]:
+    """The mean of a value over seeds and its standard error; 0 for a single seed, whose noise nobody knows.
+
+    >>> seed_mean([1.0, 3.0])
+    (2.0, 1.0)
+    """
     return fmean(values), math.sqrt(variance(values) / len(values)) if len(values) > 1 else 0.0

@@ -1,7 +1,7 @@
 """Free constants trained by SGD: every seed and learning rate of an experiment as one batched model.
 
 With a constant input a network is a vector of free outputs, so a whole grid of runs is one (runs, width) tensor per
-branch. The head does not notice: it sees a batch of rows.
+branch, which a head takes like a batch of rows.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +18,7 @@ from transun.training.averaging import Averaging
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Torch computes on one thread inside the `with` block: on tensors this small a second one mostly waits."""
+    """Torch computes on one thread inside the `with` block: on small tensors a second thread mostly waits."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -50,8 +50,8 @@ def train_constants(
     average = [output.detach().double() for output in outputs]
     chunks = torch.split(y, batch, dim=1)
     for step, chunk in enumerate(chunks):
-        loss = mean_over_rows(own_loss, head, tuple(outputs), chunk)
-        # Runs do not touch each other, so the gradient of the sum is each run's own.
+        loss = mean_over_rows(head_loss, head, tuple(outputs), chunk)
+        # Runs do not touch each other, so the gradient of the sum is the gradient of each run.
         gradients = torch.autograd.grad(loss.sum(), outputs)
         with torch.no_grad():
             for output, gradient, mean in zip(outputs, gradients, average, strict=True):
@@ -60,34 +60,32 @@ def train_constants(
     return Trained(tuple(average), tuple(output.detach() for output in outputs))
 
 
-Judge = Callable[[Head, Raw, Tensor], Tensor]
+SampleCost = Callable[[Head, Raw, Tensor], Tensor]
 """A per-sample cost (B,) by which runs are compared."""
 
 
-def own_loss(head: Head, raw: Raw, y: Tensor) -> Tensor:
-    """The sum of the head's loss terms. Right for one branch; GTS measures its bias term in units that f decides."""
+def head_loss(head: Head, raw: Raw, y: Tensor) -> Tensor:
+    """The sum of the head's loss terms. It compares runs of one branch, not of GTS, whose bias term has units of f."""
     return torch.stack(tuple(head.loss(raw, y).values())).sum(0)
 
 
 def squared_error(head: Head, raw: Raw, y: Tensor) -> Tensor:
-    """(ŷ - y)², what every method that estimates the mean minimises in the end."""
+    """(ŷ - y)², which is least in the mean for E[y], whatever loss a method is trained by."""
     return squared(head(raw), y)
 
 
-def mean_over_rows(judge: Judge, head: Head, raw: Raw, y: Tensor) -> Tensor:
+def mean_over_rows(cost: SampleCost, head: Head, raw: Raw, y: Tensor) -> Tensor:
     """The mean cost of each run (seeds·rates,) over the targets (seeds, n) of its seed."""
     runs, (seeds, rows) = len(raw[0]), y.shape
     spread = tuple(output.unsqueeze(1).expand(-1, rows, -1).reshape(runs * rows, -1) for output in raw)
     target = y.unsqueeze(1).expand(-1, runs // seeds, -1).reshape(-1)
-    return judge(head, spread, target).view(runs, rows).mean(1)
+    return cost(head, spread, target).view(runs, rows).mean(1)
 
 
 @torch.no_grad()
-def best_rate(judge: Judge, head: Head, raw: Raw, y: Tensor, rates: Sequence[float], batch: int) -> int:
-    """Index of the rate of least cost over all training rows and seeds. A rate that diverged is never chosen."""
+def best_rate(cost: SampleCost, head: Head, raw: Raw, y: Tensor, rates: Sequence[float], batch: int) -> int:
+    """Index of the rate of least cost over all training rows and seeds; never one at which training diverged."""
     raw = tuple(output.to(y.dtype) for output in raw)
-    costs = [
-        mean_over_rows(judge, head, raw, chunk).double() * chunk.shape[1] for chunk in torch.split(y, batch, dim=1)
-    ]
+    costs = [mean_over_rows(cost, head, raw, chunk).double() * chunk.shape[1] for chunk in torch.split(y, batch, dim=1)]
     by_rate = torch.stack(costs).sum(0).view(len(y), len(rates)).mean(0)
     return int(by_rate.nan_to_num(nan=torch.inf).argmin())

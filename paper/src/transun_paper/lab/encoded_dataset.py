@@ -1,8 +1,9 @@
-"""Frozen data: training, validation and test rows, encoded once, in a file that torch and numpy alone can read."""
+"""Encoded data sets: training, validation and test rows in a file that torch and numpy alone can read."""
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +16,17 @@ PARTS = ("train", "valid", "test")
 
 
 @dataclass(frozen=True, eq=False)
-class Frozen:
+class EncodedDataset:
     """A data set as every method of a comparison gets it: the same rows, split and encoded the same way.
 
     Args:
-        name: what a person calls it.
+        name: the name that people use.
         train: rows to learn from; features were fitted to these alone.
         valid: rows that choose learning rates, the end of training and corrections.
-        test: rows that nothing is chosen by.
-        ids: as `EmbeddingMLP` takes them.
-        bags: likewise.
-        numeric: likewise.
+        test: rows that choose nothing.
+        ids: sizes of the id columns, as `EmbeddingMLP` takes them.
+        bags: sizes of the columns of lists of ids, as `EmbeddingMLP` takes them.
+        numeric: names of the numeric columns.
         notes: how the rows were split and where they come from, in sentences.
 
     """
@@ -41,11 +42,11 @@ class Frozen:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Rows of each part."""
+        """The number of rows of each part."""
         return {part: len(getattr(self, part)) for part in PARTS}
 
     def save(self, path: Path) -> None:
-        """Write one compressed `.npz`; integers are narrowed, since a cache travels."""
+        """Write one compressed `.npz`. Integers are narrowed, because the file is copied between machines."""
         about = {
             "name": self.name,
             "sizes": self.sizes,
@@ -63,10 +64,10 @@ class Frozen:
             np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # its second parameter is a flag
 
     @classmethod
-    def load(cls, path: Path) -> "Frozen":
+    def load(cls, path: Path) -> "EncodedDataset":
         """Read what `save` wrote; nothing in the file is executed."""
         if not path.is_file():
-            raise FileNotFoundError(f"there is no frozen data {path}: freeze it first, where the source is")
+            raise FileNotFoundError(f"there is no encoded data set {path}: encode it first, where the source is")
         with np.load(path, allow_pickle=False) as file:
             about = _about(file)
             train, valid, test = (_part(file, part) for part in PARTS)
@@ -74,10 +75,21 @@ class Frozen:
         return cls(about["name"], train, valid, test, *columns, about["notes"])
 
 
+def cache_path(cache: Path, key: str) -> Path:
+    """The file of an encoded data set in a folder of them."""
+    return cache / f"{key}.npz"
+
+
 def describe(path: Path) -> dict[str, Any]:
-    """Name, sizes and columns of frozen data, without reading its rows."""
+    """Name, sizes and columns of an encoded data set, without reading its rows."""
     with np.load(path, allow_pickle=False) as file:
         return _about(file)
+
+
+@cache
+def training_rows(folder: Path, key: str) -> int:
+    """How many training rows an encoded data set has."""
+    return int(describe(cache_path(folder, key))["sizes"]["train"])
 
 
 def _about(file: Any) -> dict[str, Any]:

@@ -13,86 +13,65 @@ import torch
 import transun
 from transun.metrics import MRE, NDCG, NMAE, NRMSE, TRE, XAUC, Metric, TopNDCG, TopXAUC
 from transun_paper.lab.boards import Board
-from transun_paper.lab.compare import Reports, difference, spread
-from transun_paper.lab.encoded_dataset import Frozen, describe
-from transun_paper.lab.measures import METRICS, assess
-from transun_paper.lab.methods import Foreign
-from transun_paper.lab.pool import Say, carry_out, to_stderr
+from transun_paper.lab.compare import SIGNIFICANCE, Reports, difference, mean_with_error
+from transun_paper.lab.encoded_dataset import EncodedDataset, cache_path, describe
+from transun_paper.lab.measures import TEST_METRICS, measure_predictions
+from transun_paper.lab.methods import ExternalMethod
 from transun_paper.lab.protocol import Study
-from transun_paper.lab.sources import cache_path
 from transun_paper.lab.store import Store, rounded
 
-# What is ranked. STRE is shown beside, with its interval; TRE is what is least for the best of them.
-COLUMNS: tuple[Metric, ...] = (TRE, MRE, NRMSE, NMAE, XAUC, TopXAUC(), NDCG, TopNDCG())
-# A method is within the noise of the best one unless a difference this large would be this rare.
-LEVEL = 0.05
-
-
-def run_board(
-    board: Board,
-    store: Store,
-    cache: Path,
-    jobs: int = 2,
-    foreign: Sequence[Foreign] = (),
-    say: Say = to_stderr,
-) -> dict[str, Any]:
-    """Do what is missing of a leaderboard and put it together; see `carry_out` and `collect`."""
-    keys = board.freeze(cache)
-    carry_out(board.studies(keys).values(), store, cache, jobs, say)
-    return collect(board, keys, store, cache, foreign)
+# The metrics that methods are ranked by. STRE is shown beside them with its interval, and TRE is least for the best.
+RANKED_BY: tuple[Metric, ...] = (TRE, MRE, NRMSE, NMAE, XAUC, TopXAUC(), NDCG, TopNDCG())
 
 
 def collect(
-    board: Board, keys: Mapping[str, str], store: Store, cache: Path, foreign: Sequence[Foreign] = ()
+    board: Board, keys: Mapping[str, str], store: Store, cache: Path, external: Sequence[ExternalMethod] = ()
 ) -> dict[str, Any]:
-    """The leaderboard from reports in the store, as plain values; what is missing there is left out.
+    """The leaderboard from reports in the store, as plain values; methods without reports are left out.
 
     Args:
-        board: what it is of.
-        keys: keys of its data sets by name.
+        board: the methods, data sets and protocol.
+        keys: cache keys of its data sets by name.
         store: where the reports are.
-        cache: folder of frozen data.
-        foreign: further rows. Those whose results the store lacks are computed here and now, in this process.
+        cache: folder of encoded data.
+        external: further rows. Where the store lacks their results, this call computes them in this process.
 
     """
-    tuned = {place: (study, study.reports(store)) for place, study in board.studies(keys).items()}
+    studies = board.studies(keys)
     tables = []
     for name in board.datasets:
         about = describe(cache_path(cache, keys[name]))
+        reports = {method.name: studies[name, method.name].reports(store) for method in board.methods}
         entries = [
-            _entry(method.name, reports) | _rate(study, store)
-            for method in board.methods
-            for study, reports in [tuned[name, method.name]]
-            if reports
+            _entry(method, seeds) | _rate(studies[name, method], store) for method, seeds in reports.items() if seeds
         ]
-        found = {method.name: tuned[name, method.name][1] for method in board.methods}
-        for row in foreign:
-            found[row.name] = foreign_reports(row, keys[name], store, cache)
-            entries.append(_entry(row.name, found[row.name]) | {"rate": None, "at_the_end": False})
-        _mark(entries, {method: reports for method, reports in found.items() if reports})
+        for row in external:
+            reports[row.name] = external_reports(row, keys[name], store, cache)
+            entries.append(_entry(row.name, reports[row.name]) | {"rate": None, "at_the_end": False})
+        _mark_best(entries, reports)
         tables.append({"dataset": name, "rows": about["sizes"], "split": about["notes"], "entries": entries})
     return {
         "version": transun.__version__,
         "torch": torch.__version__,
         "protocol": board.protocol.statement,
-        "level": LEVEL,
-        "columns": [metric.name for metric in COLUMNS],
+        "level": SIGNIFICANCE,
+        "columns": [metric.name for metric in RANKED_BY],
         "tables": rounded(tables, 5),
     }
 
 
-def foreign_reports(row: Foreign, key: str, store: Store, cache: Path) -> list[dict[str, Any]]:
-    """Reports of a row that is not a network of ours, one per seed, kept in the store under its text."""
-    loaded: list[Frozen] = []
+def external_reports(row: ExternalMethod, key: str, store: Store, cache: Path) -> list[dict[str, Any]]:
+    """Reports of a method that is not a network of ours, one per seed, kept in the store under its text."""
+    loaded: list[EncodedDataset] = []
 
     def report(seed: int) -> dict[str, Any]:
         if not loaded:
-            loaded.append(Frozen.load(cache_path(cache, key)))
+            loaded.append(EncodedDataset.load(cache_path(cache, key)))
         began = time.perf_counter()
         predictions = row.predict(loaded[0], seed)
         seconds = time.perf_counter() - began
-        found: dict[str, Any] = rounded(assess(predictions, loaded[0]) | {"seconds": seconds})
-        return found
+        measures: dict[str, Any] = rounded(measure_predictions(predictions, loaded[0]) | {"seconds": seconds})
+        return measures
 
     return [store.run(f"{row.text} on {key} with seed {seed}", partial(report, seed)) for seed in range(row.seeds)]
 
@@ -102,15 +81,15 @@ def _entry(name: str, reports: Reports) -> dict[str, Any]:
     failed = next((report["failed"] for report in reports if "failed" in report), None)
     if failed is not None:
         return {"method": name, "failed": failed}
-    names = [metric.name for metric in METRICS if metric.name in reports[0]["metrics"]]
-    means = {name: spread(reports, name) for name in names}
+    names = [metric.name for metric in TEST_METRICS if metric.name in reports[0]["metrics"]]
+    means = {metric: mean_with_error(reports, metric) for metric in names}
     return {
         "method": name,
         "metrics": {metric: value for metric, (value, _) in means.items()},
         "errors": {metric: error for metric, (_, error) in means.items()},
-        "seeds": {name: [report["metrics"][name] for report in reports] for name in names},
+        "seeds": {metric: [report["metrics"][metric] for report in reports] for metric in names},
         "train": {metric: fmean(report["train"][metric] for report in reports) for metric in reports[0]["train"]},
-        **{what: _mean(reports, what) for what in ("seconds", "bytes", "epochs")},
+        **{quantity: _mean(reports, quantity) for quantity in ("seconds", "bytes", "epochs")},
     }
 
 
@@ -118,25 +97,25 @@ def _rate(study: Study, store: Store) -> dict[str, Any]:
     return {"rate": study.chosen(store).training.optimiser.rate, "at_the_end": study.at_the_end(store)}
 
 
-def _mean(reports: Reports, what: str) -> float | None:
-    return fmean(report[what] for report in reports) if what in reports[0] else None
+def _mean(reports: Reports, quantity: str) -> float | None:
+    return fmean(report[quantity] for report in reports) if quantity in reports[0] else None
 
 
-def _mark(entries: list[dict[str, Any]], found: Mapping[str, Reports]) -> None:
-    """Write into each entry which of its metrics are the best of the table, and which are within noise of it."""
+def _mark_best(entries: list[dict[str, Any]], reports: Mapping[str, Reports]) -> None:
+    """Write into each entry which of its metrics are the best of the table, and which are within noise of the best."""
     able = [entry for entry in entries if "failed" not in entry]
     for entry in able:
         entry["best"], entry["near"], entry["p"] = [], [], {}
-    for metric in COLUMNS:
+    for metric in RANKED_BY:
         if not any(metric.name in entry["metrics"] for entry in able):
             continue
         best = min(able, key=lambda entry: _badness(metric, entry["metrics"][metric.name]))
         best["best"].append(metric.name)
         for entry in able:
             if entry is not best:
-                gap = difference(found[entry["method"]], found[best["method"]], metric.name)
+                gap = difference(reports[entry["method"]], reports[best["method"]], metric.name)
                 entry["p"][metric.name] = gap.p
-                entry["near"] += [metric.name] if gap.p > LEVEL else []
+                entry["near"] += [metric.name] if gap.p > SIGNIFICANCE else []
 
 
 def _badness(metric: Metric, value: float) -> float:

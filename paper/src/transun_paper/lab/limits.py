@@ -1,4 +1,4 @@
-"""What a method converges to at a constant input, relative to the mean: closed forms by quadrature.
+"""The values that methods converge to at a constant input, relative to the mean: closed forms by quadrature.
 
 A limit takes the distribution and the head prepared on the training draws, because binned methods depend on the edges
 that those draws gave them. None where sampling noise decides, as for the median of two equal blocks.
@@ -44,9 +44,9 @@ def median(distribution: Distribution, head: Head) -> float | None:
 def lognormal(distribution: Distribution, head: Head) -> float:
     """The limit of ZILN and OptDist on ln(1 + y): P(y > 0)·(exp(m + v/2) - 1), moments over the positives."""
     positive = distribution.expect(torch.ones_like, low=0.0)
-    center = distribution.expect(torch.log1p, low=0.0) / positive
-    spread = distribution.expect(lambda y: (y.log1p() - center).square(), low=0.0) / positive
-    return positive * math.expm1(center + spread / 2.0) / distribution.mean - 1.0
+    centre = distribution.expect(torch.log1p, low=0.0) / positive
+    spread = distribution.expect(lambda y: (y.log1p() - centre).square(), low=0.0) / positive
+    return positive * math.expm1(centre + spread / 2.0) / distribution.mean - 1.0
 
 
 def odds(distribution: Distribution, head: Head) -> float | None:

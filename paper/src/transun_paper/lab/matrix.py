@@ -1,4 +1,4 @@
-"""Public data sets as boosted trees take them: a matrix of numbers and codes."""
+"""Public data sets as a matrix of numbers and codes, the form that boosted trees take."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from transun.data.hashing import uniform
-from transun_paper.datasets.public import load
+from transun_paper.datasets.public import load_public_dataset
 
 # Columns that a tree can order as they are; every other column becomes codes.
 _NUMBERS: Mapping[str, tuple[str, ...]] = {
@@ -20,9 +20,9 @@ _NUMBERS: Mapping[str, tuple[str, ...]] = {
     "eu_health": ("policy_years", "age_at_inception"),
     "movietweetings": ("year",),
 }
-# Items beyond the first ones say little, and each costs a column.
-_LATE = tuple(f"item_{place}" for place in range(3, 20))
-# Codes of at most this many values are left to the trees; others are ids.
+# Items beyond the first three add little, and each costs a column.
+_LATE = tuple(f"item_{number}" for number in range(3, 20))
+# Codes of at most this many values go to the trees as they are; columns of more values are ids.
 _FEW = 32
 
 
@@ -36,11 +36,11 @@ class Matrix:
 
 
 def matrix(name: str, rows: int | None = None) -> Matrix:
-    """A public data set as a matrix, of at most so many rows, taken by a hash of their number.
+    """A public data set as a matrix of at most so many rows, chosen by a hash of the row number.
 
     Codes number the distinct texts of a column; no target is looked at.
     """
-    data = load(name)
+    data = load_public_dataset(name)
     table = data.table
     if rows is not None and rows < len(table):
         table = table.take(np.sort(_hashed(len(table), "sample").argsort()[:rows]))

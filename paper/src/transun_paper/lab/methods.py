@@ -1,4 +1,4 @@
-"""The rows of the leaderboard: every method under the name a person knows it by."""
+"""The rows of the leaderboard: every method under the name that people know it by."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -39,13 +39,13 @@ from transun.heads import (
 from transun.heads.bins import leaf_means
 from transun.schemes import PowerVariance
 from transun.transforms import Arctan, Power
-from transun_paper.lab.encoded_dataset import Frozen
+from transun_paper.lab.encoded_dataset import EncodedDataset
 from transun_paper.lab.measures import Predictions
 
 
 @dataclass(frozen=True)
 class Method:
-    """A head, perhaps with a correction or balanced at the end, under a name."""
+    """A head under a name, perhaps with a correction after training or balanced at the end."""
 
     name: str
     head: Head = field(compare=False)
@@ -54,24 +54,25 @@ class Method:
 
 
 @dataclass(frozen=True)
-class Foreign:
-    """A row that is not a network of ours: anything that can predict, such as boosted trees.
+class ExternalMethod:
+    """A row of the leaderboard that is not a network of ours: anything that predicts, such as boosted trees.
 
     Args:
         name: of the row.
-        text: what is computed, completely: parameters and versions; results are kept under it.
-        predict: predictions for frozen data with a seed. It must choose by the validation rows alone, as others do.
-        seeds: how many of them to try; 1 for what has none.
+        text: a complete description, with parameters and versions; it is the cache key of the results.
+        predict: predictions for an encoded data set with a seed. It may choose by the validation rows alone, as the
+            networks do.
+        seeds: how many seeds to try; 1 for a method without randomness.
 
     """
 
     name: str
     text: str
-    predict: Callable[[Frozen, int], Predictions] = field(compare=False)
+    predict: Callable[[EncodedDataset, int], Predictions] = field(compare=False)
     seeds: int = 5
 
 
-# Heads of several branches share the embedding, as the paper does at scale, except those of the paper's own method.
+# Heads of several branches share the embedding, as the paper does at scale; the heads of its own method share nothing.
 _SHARED = 1
 METHODS: tuple[Method, ...] = (
     Method("MSE", Scaled(MSE())),

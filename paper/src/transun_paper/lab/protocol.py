@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,7 +20,7 @@ SGDS: tuple[Optimiser, ...] = (SGD(1e-2), SGD(1e-1), SGD(1.0))
 
 @dataclass(frozen=True)
 class Study:
-    """Runs that compete on the validation rows, and the seeds with which the best one is repeated.
+    """Runs that are compared on the validation rows, and the seeds with which the best one is repeated.
 
     A single run is a study with one candidate.
     """
@@ -38,36 +38,36 @@ class Study:
     @classmethod
     def parse(cls, text: str) -> "Study":
         """The inverse of `text`; the text of a `Run` is read too."""
-        found = json.loads(text)
-        if "candidates" not in found:
-            run = Run.from_spec(found)
+        spec = json.loads(text)
+        if "candidates" not in spec:
+            run = Run.from_spec(spec)
             return cls((run,), (run.seed,))
-        return cls(tuple(map(Run.from_spec, found["candidates"])), tuple(found["seeds"]))
+        return cls(tuple(map(Run.from_spec, spec["candidates"])), tuple(spec["seeds"]))
 
     def decided(self, store: Store) -> bool:
-        """Whether it is known which candidate wins: there is but one, or each has its report."""
+        """Whether the winner is known: there is only one candidate, or each has its report."""
         return len(self.candidates) == 1 or all(run.text in store for run in self.candidates)
 
     def chosen(self, store: Store) -> Run:
-        """The candidate of least validation NRMSE; the first one where all failed, or of equals."""
+        """The candidate of least validation NRMSE; the first of equals, or where all failed."""
         if len(self.candidates) == 1:
             return self.candidates[0]
         return min(self.candidates, key=lambda run: validation(store.read(run.text)))
 
     def finals(self, store: Store) -> list[Run]:
-        """The runs that count: the chosen one with every seed. Where every candidate failed, one failure is enough."""
+        """The runs that are reported: the chosen one with every seed; a single one where every candidate failed."""
         chosen = self.chosen(store)
         if len(self.candidates) > 1 and math.isinf(validation(store.read(chosen.text))):
             return [chosen]
         return [chosen.with_seed(seed) for seed in self.seeds]
 
     def at_the_end(self, store: Store) -> bool:
-        """Whether the winner is the first or last of three or more: a wider grid might have found a better one."""
+        """Whether the winner is the first or last of three or more: a wider grid might contain a better rate."""
         ends = (self.candidates[0], self.candidates[-1])
         return len(self.candidates) > 2 and self.chosen(store) in ends
 
     def reports(self, store: Store) -> list[dict[str, Any]]:
-        """Their reports, one per seed; empty while one is missing."""
+        """The reports of the final runs, one per seed; empty while one is missing."""
         if not self.decided(store):
             return []
         texts = [run.text for run in self.finals(store)]
@@ -75,21 +75,21 @@ class Study:
 
 
 def validation(report: Mapping[str, Any]) -> float:
-    """What candidates are compared by: the NRMSE of the validation rows, infinite for a run that failed."""
+    """The NRMSE of the validation rows, by which candidates are compared; infinite for a run that failed."""
     return math.inf if "failed" in report else float(report["valid"]["NRMSE"])
 
 
 @dataclass(frozen=True)
 class Budget:
-    """What a data set allows: rows a step, and epochs at most."""
+    """How long a data set is trained on: rows per step, and epochs at most."""
 
     batch_size: int = 512
     epochs: int = 10
 
 
 @dataclass(frozen=True)
-class Protocol:
-    """One way of tuning, the same for all methods; `statement` says it in words.
+class TuningProtocol:
+    """One way of tuning, the same for all methods; `statement` describes it in words.
 
     The paper names SGD with a rate of 0.001 for all methods, which its own listing contradicts: it sums losses in one
     place and averages them in another, so that the same rate is 512 times as large (errata E7). Hence every method gets
@@ -142,9 +142,9 @@ class Protocol:
         averaging = "" if self.training.averaging is None else f", weights averaged by {dumps(self.training.averaging)}"
         return (
             f"{self._choice} Otherwise all methods train alike: rate by `{self.training.decay.__name__}`{averaging}, a "
-            "look at the validation rows after every epoch, the best look kept, and an end after "
-            f"{self.training.patience} without improvement. Corrections are fitted to the same validation rows. Test "
-            f"rows choose nothing. Rows a step and epochs at most: {budgets}."
+            "check on the validation rows after every epoch, the weights of the best check kept, and early stopping "
+            f"after {self.training.patience} checks without improvement. Corrections are fitted to the same validation "
+            f"rows. Test rows choose nothing. Rows per step and epochs at most: {budgets}."
         )
 
     @property
@@ -160,14 +160,9 @@ class Protocol:
 
 
 def name_of(dataset: str) -> str:
-    """The name in the key of frozen data.
+    """The name in the key of an encoded data set.
 
     >>> name_of("online_retail-1a2b3c4d")
     'online_retail'
     """
     return dataset.rsplit("-", 1)[0]
-
-
-def read_studies(lines: Iterable[str]) -> list[Study]:
-    """Studies from lines of JSON, empty ones left out."""
-    return [Study.parse(line) for line in lines if line.strip()]

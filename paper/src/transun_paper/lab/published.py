@@ -29,8 +29,8 @@ def published(table: str, method: str, label: str, column: str) -> float | None:
 
 def notes(table: str) -> list[str]:
     """Why cells of the paper differ from the closed form, where we know."""
-    found: list[str] = _paper()[table].get("notes", [])
-    return found
+    texts: list[str] = _paper()[table].get("notes", [])
+    return texts
 
 
 def printed(table: str) -> dict[str, Any]:

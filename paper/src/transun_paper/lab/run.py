@@ -1,4 +1,4 @@
-"""A run: one method trained once on one data set, a pure function of its text."""
+"""A run: one method trained once on one data set; its report is a function of its text alone."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -17,7 +17,7 @@ from transun.training.averaging import EMA
 from transun.training.history import History, Step
 from transun.training.loop import fit
 from transun.training.recipe import Recipe, plain_recipe
-from transun_paper.lab.encoded_dataset import Frozen
+from transun_paper.lab.encoded_dataset import EncodedDataset
 
 
 def lab_recipe(**changes: Any) -> Recipe:
@@ -51,24 +51,29 @@ class MLP:
     hidden: tuple[int, ...] = (128, 64, 32)
     dropout: float = 0.0
 
-    def build(self, data: Frozen) -> Backbone:
+    def build(self, data: EncodedDataset) -> Backbone:
         """The network for these columns."""
         return EmbeddingMLP(data.ids, data.bags, data.numeric, self.dim, self.hidden, self.dropout)
 
 
-# What a text may name besides transun's own concepts. A network of another kind is added here, with a `build`.
-NAMES: dict[str, Callable[..., Any]] = {"MLP": MLP} | {name: getattr(training, name) for name in training.__all__}
+# What a text may name besides transun's heads, backbones and corrections: settings of training and its monitor. A
+# network of another kind is added here, with a `build`.
+NAMES: dict[str, Callable[..., Any]] = {
+    "MLP": MLP,
+    type(NRMSE).__name__: type(NRMSE),
+    **{name: getattr(training, name) for name in training.__all__},
+}
 
 
 @dataclass(frozen=True)
 class Run:
-    """One method on one data set with one seed; equal runs have equal texts, and the text finds the result.
+    """One method on one data set with one seed; equal runs have equal texts, by which results are found.
 
     Args:
-        dataset: the key of frozen data, as `freeze` returns it; it names the file in the cache.
+        dataset: the key of an encoded data set, as `encode_dataset` returns it; it names the file in the cache.
         head: the method.
         training: how to train.
-        backbone: has `build(frozen)`, which returns the network.
+        backbone: has `build(data)`, which returns the network.
         correction: learned from the validation rows after training, and applied to every prediction.
         balanced: whether a factor then makes the total of training and validation rows right; see `balance`.
         seed: of the initial weights and of the order of rows.
@@ -90,7 +95,7 @@ class Run:
     @property
     def spec(self) -> dict[str, Any]:
         """The run as plain values, its objects as texts."""
-        # Said only where it is so: what most runs do not have is not part of their address.
+        # A default is left out of the cache key, so that results from before the argument existed are still found.
         balanced = {"balanced": True} if self.balanced else {}
         return balanced | {
             "dataset": self.dataset,
@@ -103,18 +108,13 @@ class Run:
 
     @property
     def text(self) -> str:
-        """One line of JSON: what a store keeps the report under and a worker reads."""
+        """One line of JSON: the cache key of the report, and what a worker reads."""
         return json.dumps(self.spec, ensure_ascii=False)
 
     @property
     def trained(self) -> tuple[str, ...]:
-        """What decides the weights except the seed: runs that agree in it can be trained together."""
-        return tuple(self.spec[name] for name in ("dataset", "head", "training", "backbone"))
-
-    @property
-    def reading(self) -> str:
-        """What is read from the trained model."""
-        return f"{dumps(self.correction)}{', balanced' if self.balanced else ''}"
+        """What decides the weights: runs that agree in it share one trained model."""
+        return tuple(str(self.spec[name]) for name in ("dataset", "head", "training", "backbone", "seed"))
 
     @classmethod
     def parse(cls, text: str) -> "Run":

@@ -1,4 +1,4 @@
-"""Where frozen data comes from: the public data sets, split by hash, and whatever else is registered."""
+"""Where encoded data comes from: the public data sets, and the paper's own for people who have the files."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
@@ -13,17 +13,20 @@ import torch
 from transun.data import hashing
 from transun.data.split import hash_rows
 from transun.support.extras import need
-from transun_paper.datasets.public import PUBLIC, PublicDataset, load
-from transun_paper.lab.encoded_dataset import PARTS, Frozen
+from transun_paper.datasets.paper import cikm16, dtmart
+from transun_paper.datasets.public import PUBLIC, PublicDataset, load_public_dataset
+from transun_paper.lab.encoded_dataset import EncodedDataset, cache_path
 
 # Ends of training and validation rows on the unit interval that hashes fall in; the rest is for testing.
 TRAIN_END, VALID_END = 0.8, 0.9
-# Changing how rows are split or encoded must change this, lest old caches and old results be taken for new ones.
+# Part of every cache key. A change of how rows are read, split or encoded must change it: otherwise old files and old
+# results would be taken for new ones.
 _VERSION = 1
 
-# What identifies a row. A user's two views of one video are one draw seen twice and stay on one side. The other three
-# have one row per order, session or person, whose number is no feature and not in the table: their place is the key.
-# Users, items and customers are on both sides on purpose: the task is to predict for known ids.
+# The columns that identify a row. A user's two views of one video are one draw seen twice and stay on one side. The
+# other three data sets have one row per order, session or person, whose id is no feature and is not in the table: there
+# the row number is the key. Users, items and customers are on both sides on purpose, since the task is to predict for
+# known ids.
 KEYS: dict[str, tuple[str, ...]] = {
     "kuairand": ("user_id", "video_id"),
     "lastfm": ("userID", "artistID"),
@@ -32,24 +35,24 @@ KEYS: dict[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True)
-class Source:
-    """A data set that can be frozen.
+class DatasetSource:
+    """A data set that can be encoded.
 
     Args:
-        fingerprint: a text that changes when the rows, their split or their encoding do.
-        build: makes the frozen data; called only where no file with this fingerprint is there yet.
+        fingerprint: a text that changes when the rows, their split or their encoding change.
+        build: makes the encoded data set; called only where no file with this fingerprint exists yet.
 
     """
 
     fingerprint: Callable[[], str]
-    build: Callable[[], Frozen]
+    build: Callable[[], EncodedDataset]
 
 
-def freeze(name: str, source: Source, cache: Path) -> str:
-    """The key of a data set, whose rows are in `cache/KEY.npz` from now on.
+def encode_dataset(name: str, source: DatasetSource, cache: Path) -> str:
+    """The cache key of a data set, whose rows are in `cache/KEY.npz` after this call.
 
-    A key is the name and the beginning of a hash of the fingerprint: data that changes gets another key, so that
-    neither an old file nor an old result is ever taken for it.
+    The key is the name and the beginning of a hash of the fingerprint. Data that changes gets another key, so that
+    neither an old file nor an old result is taken for it.
     """
     key = f"{name}-{hashlib.sha256(source.fingerprint().encode()).hexdigest()[:8]}"
     path = cache_path(cache, key)
@@ -58,12 +61,7 @@ def freeze(name: str, source: Source, cache: Path) -> str:
     return key
 
 
-def cache_path(cache: Path, key: str) -> Path:
-    """Where frozen data lies."""
-    return cache / f"{key}.npz"
-
-
-def public(name: str, rows: int | None = None) -> Source:
+def public_source(name: str, rows: int | None = None) -> DatasetSource:
     """A public data set: 80 % of its rows to train, 10 % to choose, 10 % to test, by a hash of what identifies a row.
 
     Features are fitted to the training rows alone; ids that first appear later share one vector.
@@ -77,51 +75,98 @@ def public(name: str, rows: int | None = None) -> Source:
 
     def data() -> PublicDataset:
         if not loaded:
-            loaded.append(load(name))
+            loaded.append(load_public_dataset(name))
         return loaded[0]
 
     def fingerprint() -> str:
-        found = data()
-        return f"v{_VERSION} {found.features.columns} by {KEYS.get(name)} of {rows} rows: {_digest(found.table)}"
+        return f"v{_VERSION} {data().features.columns} by {KEYS.get(name)} of {rows} rows: {_digest(data().table)}"
 
-    return Source(fingerprint, lambda: split_public(data(), rows))
+    return DatasetSource(fingerprint, lambda: split_public(data(), rows))
 
 
-def split_public(data: PublicDataset, rows: int | None = None) -> Frozen:
-    """The frozen form of a loaded data set."""
+def split_public(data: PublicDataset, rows: int | None = None) -> EncodedDataset:
+    """The encoded form of a loaded data set."""
     table, all_rows = data.table, len(data.table)
     keys = KEYS.get(data.name)
-    place = hash_rows(table, keys, seed=0) if keys else _by_place(all_rows, "split")
+    hashes = hash_rows(table, keys, seed=0) if keys else _row_hashes(all_rows, "split")
     if rows is not None and rows < all_rows:
-        kept = np.sort(np.argsort(_by_place(all_rows, "lab.rows"), kind="stable")[:rows])
-        table, place = table.take(kept), place[kept]
-    sides = (place < TRAIN_END, (place >= TRAIN_END) & (place < VALID_END), place >= VALID_END)
+        kept = np.sort(np.argsort(_row_hashes(all_rows, "lab.rows"), kind="stable")[:rows])
+        table, hashes = table.take(kept), hashes[kept]
+    sides = (hashes < TRAIN_END, (hashes >= TRAIN_END) & (hashes < VALID_END), hashes >= VALID_END)
     pa = need("pyarrow")
     parts = [table.filter(pa.array(side)) for side in sides]
     features = data.features.fit(parts[0])
-    encoded = {name: features.to_dataset(part, data.target) for name, part in zip(PARTS, parts, strict=True)}
+    train, valid, test = (features.to_dataset(part, data.target) for part in parts)
     unit = "rows with equal " + " and ".join(keys) if keys else "each row"
     notes = f"{unit} on one side, by hash" + (
-        f"; {rows:,} of {all_rows:,} rows by hash" if len(place) < all_rows else ""
+        f"; {rows:,} of {all_rows:,} rows by hash" if len(hashes) < all_rows else ""
     )
-    return Frozen(data.name, **encoded, ids=features.ids, bags=features.bags, numeric=features.numeric, notes=notes)
+    columns = features.ids, features.bags, features.numeric
+    return EncodedDataset(data.name, train, valid, test, *columns, notes)
 
 
-def freeze_public(
+def encode_public(
     cache: Path, names: Iterable[str] = PUBLIC, rows: Mapping[str, int] = MappingProxyType({})
 ) -> dict[str, str]:
-    """Key by name of public data sets, frozen where they were not yet."""
-    return {name: freeze(name, public(name, rows.get(name)), cache) for name in names}
+    """Cache keys by name of public data sets, which are encoded where they were not yet."""
+    return {name: encode_dataset(name, public_source(name, rows.get(name)), cache) for name in names}
 
 
-def _by_place(rows: int, stream: str) -> np.ndarray:
+@dataclass(frozen=True)
+class UserDataset:
+    """A data set that we may not ship and a user may have: how to read its folder, and which files decide the rows."""
+
+    read: Callable[[Path], PublicDataset]
+    files: tuple[str, ...]
+
+
+USER_DATASETS: dict[str, UserDataset] = {
+    "cikm16": UserDataset(cikm16, ("train-item-views.csv", "train-queries.csv")),
+    "dtmart": UserDataset(dtmart, ("Sales.csv",)),
+}
+
+
+def user_source(name: str, folder: Path) -> DatasetSource:
+    """CIKM16 or DTMart from a folder: 80 % of its rows to train, 10 % to choose, 10 % to test, by hash.
+
+    The paper has no validation rows: it trains on 80 % and tests on 20 %.
+
+    Args:
+        name: `cikm16` or `dtmart`.
+        folder: holds the files as they are distributed.
+
+    """
+    if name not in USER_DATASETS:
+        known = ", ".join(USER_DATASETS)
+        raise ValueError(f"{name!r} is not among the paper's data sets that files are read of: {known}")
+    dataset = USER_DATASETS[name]
+
+    def fingerprint() -> str:
+        return f"v{_VERSION} {name}: {', '.join(_file_digest(folder / file) for file in dataset.files)}"
+
+    return DatasetSource(fingerprint, lambda: split_public(dataset.read(folder)))
+
+
+def encode_user_datasets(cache: Path, folders: Mapping[str, Path]) -> dict[str, str]:
+    """Cache keys by name of the user's data sets in these folders, which are encoded where they were not yet."""
+    return {name: encode_dataset(name, user_source(name, folder), cache) for name, folder in folders.items()}
+
+
+def _row_hashes(rows: int, stream: str) -> np.ndarray:
     return hashing.uniform(torch.arange(rows), 0, stream).numpy()
 
 
 def _digest(table: Any) -> str:
-    """A hash of the values of a table, whatever pieces it is stored in."""
+    """A hash of the values of a table, whatever chunks it is stored in."""
     pa = need("pyarrow")
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema.remove_metadata()) as stream:
         stream.write_table(table.replace_schema_metadata(None).combine_chunks())
     return hashlib.sha256(sink.getvalue()).hexdigest()
+
+
+def _file_digest(file: Path) -> str:
+    if not file.is_file():
+        raise FileNotFoundError(f"there is no file {file.absolute()}; the folder must hold it as it is distributed")
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

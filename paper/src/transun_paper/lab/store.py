@@ -1,4 +1,4 @@
-"""Results on disk, addressed by the text of what was computed: a finished run is never repeated."""
+"""Results on disk, found by the text of what was computed: a finished run is never repeated."""
 
 import hashlib
 import json
@@ -15,7 +15,7 @@ from transun.support.files import write_json
 class Store:
     """A folder of JSON results, one file per text.
 
-    A result is written under a temporary name and renamed, so an interrupted run leaves no half file behind.
+    A result is written under a temporary name and then renamed, so an interrupted run leaves no incomplete file.
 
     >>> import tempfile
     >>> store = Store(Path(tempfile.mkdtemp()))
@@ -45,12 +45,12 @@ class Store:
         write_json(self.path(text), {"text": text, "result": result})
 
     def path(self, text: str) -> Path:
-        """Where the result of this text lives."""
+        """The file of the result of this text."""
         return self.folder / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.json"
 
 
 def rounded(value: Any, digits: int = 7) -> Any:
-    """Plain values with so many significant digits; what is not finite becomes None, as JSON has no word for it.
+    """Plain values with so many significant digits; a number that is not finite becomes None, as JSON cannot hold it.
 
     >>> rounded({"a": [1 / 3, float("nan")]}, digits=3)
     {'a': [0.333, None]}

@@ -1,4 +1,4 @@
-"""The paper's synthetic tables: heads with a constant input on eight distributions, by its own protocol."""
+"""Cells of the paper's synthetic tables: heads with a constant input on eight distributions, by its protocol."""
 
 import math
 from collections.abc import Sequence
@@ -12,23 +12,23 @@ from torch import Tensor
 
 from transun.heads import Head
 from transun.models.spec import dumps
-from transun.support.progress import Progress
 from transun.training.averaging import Tail
 from transun_paper.datasets.distributions import DISTRIBUTIONS, Distribution
 from transun_paper.lab.constants import best_rate, one_thread, train_constants
+from transun_paper.lab.progress import ProgressLog, WriteLine, to_stderr
 from transun_paper.lab.published import published
 from transun_paper.lab.store import Store
-from transun_paper.lab.synthetic_methods import Method
+from transun_paper.lab.synthetic_methods import SyntheticMethod
 
 
 @dataclass(frozen=True)
-class Protocol:
-    """The paper's appendix: N draws, one epoch, the best of seven learning rates, ten seeds.
+class SyntheticProtocol:
+    """The protocol of the paper's appendix: N draws, one epoch, the best of seven learning rates, ten seeds.
 
-    Training starts from zero, as there, or from the head's own starting outputs, as `fit` does: a tree of classifiers
+    Training starts from zero, as in the paper, or from the head's initial outputs, as in `fit`: a tree of classifiers
     or a gated mixture does not get far enough from zero in one epoch to show what it converges to.
 
-    The best rate is the one of least cost on the training rows, so nothing peeks at the true mean. Seeds begin at 2025:
+    The best rate is the one of least cost on the training rows, so the true mean chooses nothing. Seeds begin at 2025:
     on seeds 0 to 9 the Gamma draws themselves average 3.6 standard errors above their mean, which no method can undo.
     """
 
@@ -46,17 +46,17 @@ class Protocol:
         return torch.stack([distribution.sample(self.rows, seed).float() for seed in seeds])
 
 
-FULL, QUICK = Protocol(), Protocol(rows=100_000, batch=256, seeds=5)
-# Begun at the optimum, a run does not have to be found by its rate: two rates and half of the seeds show the noise.
-STARTED = replace(FULL, prepared_start=True, seeds=5, rates=(0.1, 0.01))
+FULL_PROTOCOL, QUICK_PROTOCOL = SyntheticProtocol(), SyntheticProtocol(rows=100_000, batch=256, seeds=5)
+# A training that starts at the optimum does not depend on a good rate: two rates and half of the seeds show the noise.
+STARTED = replace(FULL_PROTOCOL, prepared_start=True, seeds=5, rates=(0.1, 0.01))
 STARTED_QUICK = replace(STARTED, rows=100_000, batch=256)
-# Wide heads cost a hundred times as much a row, so they get a fifth of the rows.
+# A row costs a wide head a hundred times as much, so it gets a fifth of the rows.
 WIDE = replace(STARTED, rows=200_000, seeds=3, rates=(0.1,))
 WIDE_QUICK = replace(STARTED_QUICK, seeds=2, rates=(0.1,))
 
 
 @dataclass(frozen=True)
-class Cell:
+class SyntheticCell:
     """One method on one distribution: signed relative errors (ŷ - E[y]) / E[y], one per seed.
 
     `average` is of the weights averaged over the second half of training, `last` of the last step, each at the learning
@@ -87,14 +87,19 @@ class Cell:
 
 
 def run_table(
-    table: str, methods: Sequence[Method], protocol: Protocol, store: Store, show: bool | None = None
-) -> list[Cell]:
-    """Every cell of a table; cells finished earlier are read back from the store."""
-    plan = [(distribution, method) for distribution in DISTRIBUTIONS for method in methods]
-    cells: list[Cell] = []
+    table: str,
+    methods: Sequence[SyntheticMethod],
+    protocol: SyntheticProtocol,
+    store: Store,
+    write: WriteLine = to_stderr,
+) -> list[SyntheticCell]:
+    """Every cell of a table; cells finished earlier are read from the store."""
+    pairs = [(distribution, method) for distribution in DISTRIBUTIONS for method in methods]
+    cells: list[SyntheticCell] = []
     draws: _Draws | None = None
-    with one_thread(), Progress(f"table {table}", len(plan), show) as bar:
-        for done, (distribution, method) in enumerate(plan):
+    log = ProgressLog(f"table {table}", len(pairs), write)
+    with one_thread():
+        for distribution, method in pairs:
             head = method.head_for(distribution.name)
             if draws is None or draws.distribution is not distribution:
                 draws = _Draws(protocol, distribution)
@@ -103,15 +108,17 @@ def run_table(
                 result = store.run(text, partial(_train, head, method, draws))
                 noise = math.sqrt(distribution.variance / protocol.rows) / distribution.mean
                 paper = published(table, method.name, method.label, distribution.name)
-                cells.append(Cell(method.name, method.label, distribution.name, **result, noise=noise, paper=paper))
-            bar.advance(done + 1, f"{distribution.name} {method.name} {method.label}")
+                cells.append(
+                    SyntheticCell(method.name, method.label, distribution.name, **result, noise=noise, paper=paper)
+                )
+            log.advance(1, f"{distribution.name} {method.name} {method.label}")
     return cells
 
 
 class _Draws:
-    """The samples of one distribution, drawn when the first missing cell asks for them."""
+    """The samples of one distribution, drawn when the first missing cell needs them."""
 
-    def __init__(self, protocol: Protocol, distribution: Distribution) -> None:
+    def __init__(self, protocol: SyntheticProtocol, distribution: Distribution) -> None:
         self.protocol, self.distribution = protocol, distribution
 
     @cached_property
@@ -120,7 +127,7 @@ class _Draws:
         return self.protocol.draw(self.distribution)
 
 
-def _train(head: Head, method: Method, draws: _Draws) -> dict[str, Any]:
+def _train(head: Head, method: SyntheticMethod, draws: _Draws) -> dict[str, Any]:
     protocol, distribution, y = draws.protocol, draws.distribution, draws.targets
     # Bins and bounds come from one sample of N draws, as in the paper; all seeds share them.
     prepared = head.prepare(y[0])
@@ -130,13 +137,13 @@ def _train(head: Head, method: Method, draws: _Draws) -> dict[str, Any]:
     trained = train_constants(prepared, y, start, protocol.rates, protocol.batch, Tail(protocol.averaged))
     result: dict[str, Any] = {"limit": method.limit(distribution, prepared)}
     for name, raw in trained._asdict().items():
-        best = best_rate(method.judge, prepared, raw, y, protocol.rates, protocol.batch)
+        best = best_rate(method.rate_cost, prepared, raw, y, protocol.rates, protocol.batch)
         predictions = prepared.eval()(raw).view(protocol.seeds, len(protocol.rates))[:, best]
         errors = predictions / distribution.mean - 1.0
         result |= {name: errors.tolist(), f"{name}_rate": protocol.rates[best]}
     return result
 
 
-def summary(cells: Sequence[Cell]) -> list[dict[str, Any]]:
+def summary(cells: Sequence[SyntheticCell]) -> list[dict[str, Any]]:
     """The cells as plain values, with the mean over seeds and its standard error."""
     return [asdict(cell) | {"sre": cell.sre, "error": cell.error, "sre_last": fmean(cell.last)} for cell in cells]

@@ -24,62 +24,68 @@ from transun.losses import PointLoss, absolute, absolute_percentage, squared, sq
 from transun.schemes import Magnitude, ReciprocalPoint, ReciprocalTarget, Slope
 from transun.transforms import Affine, Log1p, Power
 from transun_paper.lab import limits
-from transun_paper.lab.constants import Judge, own_loss, squared_error
+from transun_paper.lab.constants import SampleCost, head_loss, squared_error
 from transun_paper.lab.limits import Limit
 
 ZEROS = "RS-ZIG"  # the one distribution with zeros
 
 
 @dataclass(frozen=True)
-class Method:
-    """A row of a table: a head under the paper's name and label.
+class SyntheticMethod:
+    """A row of a synthetic table: a head under the paper's name and label.
 
-    `limit` is what it converges to, relative to the mean; `judge` the cost by which its learning rate is chosen;
-    `with_zeros` stands in for the head where the targets have zeros, and None there or here leaves the cell out.
+    Args:
+        name: the paper's name of the method.
+        label: the paper's label of the row.
+        head: the method; None leaves the cell out.
+        limit: what it converges to, relative to the mean.
+        rate_cost: the cost per row by which its learning rate is chosen.
+        with_zeros: replaces the head where the targets have zeros.
+
     """
 
     name: str
     label: str
     head: Head | None
     limit: Limit
-    judge: Judge = own_loss
+    rate_cost: SampleCost = head_loss
     with_zeros: Head | None = None
 
     def head_for(self, distribution: str) -> Head | None:
-        """The head that this distribution gets."""
+        """The head for this distribution."""
         return self.with_zeros if distribution == ZEROS and self.with_zeros is not None else self.head
 
 
-def debiasing() -> list[Method]:
+def debiasing() -> list[SyntheticMethod]:
     """T-MSE against TranSUN under the paper's three transforms, after plain MSE."""
-    methods = [Method("MSE", "-", MSE(), limits.unbiased)]
+    methods = [SyntheticMethod("MSE", "-", MSE(), limits.unbiased)]
     for name, transform in {"0.5y": Affine(0.5), "ln(y+1)": Log1p(), "y^2": Power(2.0)}.items():
-        methods.append(Method("T-MSE", name, PointHead(transform), limits.retransformed(transform)))
-        methods.append(Method("TranSUN", name, TranSUN(transform), limits.unbiased, squared_error))
+        methods.append(SyntheticMethod("T-MSE", name, PointHead(transform), limits.retransformed(transform)))
+        methods.append(SyntheticMethod("TranSUN", name, TranSUN(transform), limits.unbiased, squared_error))
     return methods
 
 
-def advanced() -> list[Method]:
+def advanced() -> list[SyntheticMethod]:
     """The comparison with other regression methods, as set up in the paper's appendix: four bins, no classifiers."""
     return [
-        Method("MAE", "-", MAE(), limits.median),
-        Method("WLR", "-", None, limits.odds, with_zeros=WLR(threshold=0.0)),
-        Method("ZILN", "-", LogNormal(), limits.lognormal, with_zeros=ZILN()),
-        Method("MDME", "-", MDME(2, 2, equal_width, most_likely_bucket), limits.likeliest_bucket),
-        Method("TPM", "-", TPM(4), limits.midpoints),
-        Method("CREAD", "-", CREAD(4), limits.midpoints),
-        Method("CREAD", "α = 0.5", CREAD(4, EAD(0.5)), limits.midpoints),
-        Method("OptDist", "-", OptDist(), limits.lognormal),
-        Method("LogSUN", "-", LogSUN(), limits.unbiased, squared_error),
+        SyntheticMethod("MAE", "-", MAE(), limits.median),
+        SyntheticMethod("WLR", "-", None, limits.odds, with_zeros=WLR(threshold=0.0)),
+        SyntheticMethod("ZILN", "-", LogNormal(), limits.lognormal, with_zeros=ZILN()),
+        SyntheticMethod("MDME", "-", MDME(2, 2, equal_width, most_likely_bucket), limits.likeliest_bucket),
+        SyntheticMethod("TPM", "-", TPM(4), limits.midpoints),
+        SyntheticMethod("CREAD", "-", CREAD(4), limits.midpoints),
+        SyntheticMethod("CREAD", "α = 0.5", CREAD(4, EAD(0.5)), limits.midpoints),
+        SyntheticMethod("OptDist", "-", OptDist(), limits.lognormal),
+        SyntheticMethod("LogSUN", "-", LogSUN(), limits.unbiased, squared_error),
     ]
 
 
-def bins() -> list[Method]:
+def bins() -> list[SyntheticMethod]:
     """TPM with more and more bins."""
-    return [Method("TPM", str(leaves), TPM(leaves), limits.midpoints) for leaves in (4, 32, 256)]
+    return [SyntheticMethod("TPM", str(leaves), TPM(leaves), limits.midpoints) for leaves in (4, 32, 256)]
 
 
-def instances() -> list[Method]:
+def instances() -> list[SyntheticMethod]:
     """GTS of four point losses and three slopes, T(y) = ln(1 + y)."""
     losses: dict[str, PointLoss] = {
         "MSE": squared,
@@ -93,7 +99,7 @@ def instances() -> list[Method]:
         "|u|": Magnitude(),
     }
     return [
-        Method(name, label, GTS(PointHead(Log1p(), loss), slope), limits.unbiased, squared_error)
+        SyntheticMethod(name, label, GTS(PointHead(Log1p(), loss), slope), limits.unbiased, squared_error)
         for label, slope in slopes.items()
         for name, loss in losses.items()
     ]

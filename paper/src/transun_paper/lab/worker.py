@@ -1,9 +1,8 @@
-"""Carries out a list: `python -m transun_paper.lab.worker --cache DIR --store DIR --jobs 16 LIST.jsonl`.
+"""Carries out a list of work: `python -m transun_paper.lab.worker WORK.jsonl --cache DIR --store DIR --jobs 16`.
 
-A line is a study, a run, or a job of the paper's tables.
-
-Needs torch and numpy alone, hence any machine will do: copy the package, the cache of frozen data and the list there,
-and the store's folder back.
+A line of the list is a study, a run or a computation. `transun-paper reproduce NAME --plan` writes such a list and the
+encoded data that it needs. The worker needs torch and numpy alone, so any machine will do: copy both packages, the
+encoded data and the list to it, and copy the folder of results back.
 """
 
 import argparse
@@ -12,32 +11,38 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from transun_paper.lab.computation import Computation
 from transun_paper.lab.pool import carry_out
-from transun_paper.lab.protocol import read_studies
+from transun_paper.lab.protocol import Study
 from transun_paper.lab.store import Store
-from transun_paper.tables.jobs import Job, carry_out_jobs
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do what the list says; finished runs are found in the store and not repeated."""
+    """Do everything in the list that the store does not hold yet."""
     parser = argparse.ArgumentParser(prog="python -m transun_paper.lab.worker", description=__doc__)
-    parser.add_argument("list", type=Path, help="lines of JSON, a study, a run or a job each, as a plan wrote them")
-    parser.add_argument("--cache", type=Path, required=True, help="folder of frozen data")
-    parser.add_argument("--store", type=Path, required=True, help="folder of reports, one file a run")
+    parser.add_argument("list", type=Path, help="lines of JSON: studies, runs and computations")
+    parser.add_argument("--cache", type=Path, required=True, help="folder of encoded data")
+    parser.add_argument("--store", type=Path, required=True, help="folder of results, a file each")
     parser.add_argument("--jobs", type=int, default=2, help="processes of one thread each")
-    given = parser.parse_args(arguments)
-    lines = [line for line in given.list.read_text(encoding="utf-8").splitlines() if line.strip()]
-    kinds: dict[bool, list[str]] = {True: [], False: []}
-    for line in lines:
-        kinds["job" in json.loads(line)].append(line)
-    jobs, studies = kinds[True], read_studies(kinds[False])
+    options = parser.parse_args(arguments)
+    studies, computations = read_work(options.list.read_text(encoding="utf-8").splitlines())
     try:
-        carry_out(studies, Store(given.store), given.cache, given.jobs)
-        carry_out_jobs(map(Job.parse, jobs), Store(given.store), given.cache, given.jobs)
+        carry_out(studies, Store(options.store), options.cache, options.jobs, computations=computations)
     except KeyboardInterrupt:
-        print("interrupted; finished runs are kept", file=sys.stderr)
+        print("interrupted; finished work is kept", file=sys.stderr)
         return 130
     return 0
+
+
+def read_work(lines: Sequence[str]) -> tuple[list[Study], list[Computation]]:
+    """The studies and the computations of a list; empty lines are skipped."""
+    studies, computations = [], []
+    for line in filter(str.strip, lines):
+        if "computation" in json.loads(line):
+            computations.append(Computation.parse(line))
+        else:
+            studies.append(Study.parse(line))
+    return studies, computations
 
 
 if __name__ == "__main__":

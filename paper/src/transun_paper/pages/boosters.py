@@ -1,31 +1,35 @@
-"""The estimators on real and on simulated data, as pages."""
+"""The pages of the estimators: on real data, and by level on simulated data."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from transun.report.markdown import table, yes
+from transun_paper.lab.bias_by_level import largest_in_errors
 
 _COLUMNS = {"STRE": "{:+.4f}", "MRE": "{:.3f}", "NRMSE": "{:.4f}", "NMAE": "{:.4f}", "XAUC": "{:.4f}"}
 
 
-def boosted_page(report: Mapping[str, Any]) -> str:
+def boosters_page(report: Mapping[str, Any]) -> str:
     """Markdown of LightGBM used in many ways on the public data sets."""
     entries = report["entries"]
     parts = [
         "# Ways to use one booster on skewed targets",
-        f"LightGBM with its default parameters behind a target encoding of ids, five folds by a hash of the row, the "
-        f"same for all; every number is of out-of-fold predictions for all rows, ± its standard error over rows. Made "
+        f"LightGBM with its default parameters behind a target encoding of ids; five folds by a hash of the row, the "
+        f"same for all methods. Every number is of out-of-fold predictions for all rows, ± its standard error. Made "
         f"by `{report['command']}`.",
         _claims(report["claims"]),
     ]
     for name in dict.fromkeys(entry["dataset"] for entry in entries):
-        own = [entry for entry in entries if entry["dataset"] == name]
-        rows = next(entry["rows"] for entry in own if "failed" not in entry)
-        parts += [f"## {name}, {rows:,} rows", table(["method", *_COLUMNS, "seconds"], [_row(entry) for entry in own])]
+        on_dataset = [entry for entry in entries if entry["dataset"] == name]
+        rows = next(entry["rows"] for entry in on_dataset if "failed" not in entry)
+        parts += [
+            f"## {name}, {rows:,} rows",
+            table(["method", *_COLUMNS, "seconds"], [_row(entry) for entry in on_dataset]),
+        ]
     return "\n\n".join(parts) + "\n"
 
 
-def deciles_page(report: Mapping[str, Any]) -> str:
+def bias_by_level_page(report: Mapping[str, Any]) -> str:
     """Markdown of the bias by level of the true mean."""
     entries = report["entries"]
     header = ["method", *[str(part + 1) for part in range(len(entries[0]["bias"]))], "largest / s.e."]
@@ -33,7 +37,7 @@ def deciles_page(report: Mapping[str, Any]) -> str:
         [
             entry["method"],
             *[f"{bias:+.1%}" for bias in entry["bias"]],
-            f"{max(abs(bias) / error for bias, error in zip(entry['bias'], entry['error'], strict=True)):.1f}",
+            f"{largest_in_errors(entry):.1f}",
         ]
         for entry in entries
     ]
@@ -58,7 +62,7 @@ def _claims(claims: Sequence[Mapping[str, Any]]) -> str:
 
 def _row(entry: Mapping[str, Any]) -> list[str]:
     if "failed" in entry:
-        # What a library says of its own source files is of no use to a reader.
+        # A message of LightGBM ends with the place in its source files, which is of no use to a reader.
         return [entry["method"], entry["failed"].split(" at ")[0], *[""] * len(_COLUMNS)]
     cells = [
         f"{form.format(entry['metrics'][name])} ± {form.format(entry['errors'][name]).lstrip('+')}"

@@ -1,13 +1,14 @@
 """The figures of the paper, drawn without a browser, and the page around them."""
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from transun.support.extras import need
 from transun_paper.pages.paper import claim_parts
 
-# Readable for the colour-blind; what is biased in orange, what is unbiased in blue.
+# Readable for the colour-blind; biased methods are orange, unbiased ones blue.
 _COLOURS = {
     "LogMSE": "#d55e00",
     "LogSUN": "#0072b2",
@@ -20,9 +21,9 @@ _COLOURS = {
     "NRMSE": "#009e73",
 }
 _WIDTH, _HEIGHT = 230, 150
-# The largest relative error that is drawn beside small ones.
+# The top of an axis of relative errors, at most: a larger error leaves the frame, so that small ones can be read.
 _FRAME = 2.0
-Row = dict[str, Any]
+ChartRow = dict[str, Any]
 
 
 def figure_page(report: Mapping[str, Any], picture: str) -> str:
@@ -38,16 +39,23 @@ def figure_page(report: Mapping[str, Any], picture: str) -> str:
 
 
 def draw(report: Mapping[str, Any]) -> Any:
-    """The picture of a report, as a chart that `transun_paper.pages.chart.save` writes."""
-    return _DRAWN[report["name"]](report["panels"])
+    """The chart of a report, which `save` writes."""
+    return _CHARTS[report["name"]](report["panels"])
+
+
+def save(chart: Any, path: Path) -> None:
+    """Write a chart; the ending of the path decides the format: .svg, .png, .html or .json."""
+    need("vl_convert")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    chart.save(str(path))
 
 
 def _training(panels: Sequence[Mapping[str, Any]]) -> Any:
     def rows(panel: Mapping[str, Any]) -> list[Any]:
-        looks = _looks(panel)
+        points = _points(panel)
         return [
-            _lines(looks, "epochs", "PGR", "predicted / actual total", rule=1.0),
-            _lines(looks, "epochs", "loss", "loss / its maximum"),
+            _lines(points, "epochs", "PGR", "predicted / actual total", rule=1.0),
+            _lines(points, "epochs", "loss", "loss / its maximum"),
         ]
 
     return _stack(panels, rows)
@@ -55,12 +63,12 @@ def _training(panels: Sequence[Mapping[str, Any]]) -> Any:
 
 def _schemes(panels: Sequence[Mapping[str, Any]]) -> Any:
     def rows(panel: Mapping[str, Any]) -> list[Any]:
-        looks = _looks(panel)
+        points = _points(panel)
         return [
-            _lines(looks, "epochs", "bias", "bias loss / its maximum"),
+            _lines(points, "epochs", "bias", "bias loss / its maximum"),
             # The square root shows both a bias of 0.05 and one of 5.
-            _lines(looks, "epochs", "TRE", "TRE, training rows", scaling={"type": "sqrt"}),
-            _lines(looks, "epochs", "MRE", "MRE, training rows", scaling={"type": "sqrt"}),
+            _lines(points, "epochs", "TRE", "TRE, training rows", scaling={"type": "sqrt"}),
+            _lines(points, "epochs", "MRE", "MRE, training rows", scaling={"type": "sqrt"}),
         ]
 
     return _stack(panels, rows)
@@ -70,9 +78,10 @@ def _bins(panels: Sequence[Mapping[str, Any]]) -> Any:
     def rows(panel: Mapping[str, Any]) -> list[Any]:
         charts = []
         for by in ("target", "prediction"):
-            found = _binned(panel[by], "stre")
-            title, bent = f"signed TRE, bins by {by}", {"type": "symlog", "constant": 1.0}
-            charts.append(_lines(found, "bin", "stre", title, rule=0.0, scaling=bent, ticks=_bent(found, "stre")))
+            points = _binned(panel[by], "stre")
+            title, symlog = f"signed TRE, bins by {by}", {"type": "symlog", "constant": 1.0}
+            ticks = _symlog_ticks(points, "stre")
+            charts.append(_lines(points, "bin", "stre", title, rule=0.0, scaling=symlog, ticks=ticks))
         slopes = _binned({name: bins for name, bins in panel["target"].items() if "slope" in bins}, "slope")
         return [
             *charts,
@@ -84,7 +93,7 @@ def _bins(panels: Sequence[Mapping[str, Any]]) -> Any:
 
 def _epsilon(panels: Sequence[Mapping[str, Any]]) -> Any:
     def rows(panel: Mapping[str, Any]) -> list[Any]:
-        def found(*names: str) -> list[Row]:
+        def points(*names: str) -> list[ChartRow]:
             return [
                 {"series": name, "eps": point["eps"], "value": point[name][0], **_interval(*point[name])}
                 for point in panel["points"]
@@ -92,11 +101,11 @@ def _epsilon(panels: Sequence[Mapping[str, Any]]) -> Any:
             ]
 
         names = ("TRE", "MRE", "NRMSE")
-        shown = found("TRE", "MRE")
+        biases = points("TRE", "MRE")
         # The square root shows both 0.01 and 1. A prediction near zero makes an MRE of thousands: it leaves the frame.
-        top = min(1.1 * max((row["high"] for row in shown), default=1.0), _FRAME)
-        biases = _interval_lines(shown, names, "TRE and MRE", {"type": "sqrt", "domain": [0.0, top]})
-        return [biases, _interval_lines(found("NRMSE"), names, "NRMSE", {"zero": False})]
+        top = min(1.1 * max((row["high"] for row in biases), default=1.0), _FRAME)
+        bias_chart = _interval_lines(biases, names, "TRE and MRE", {"type": "sqrt", "domain": [0.0, top]})
+        return [bias_chart, _interval_lines(points("NRMSE"), names, "NRMSE", {"zero": False})]
 
     return _stack(panels, rows)
 
@@ -122,23 +131,23 @@ def _densities(panels: Sequence[Mapping[str, Any]]) -> Any:
     return _configured(alt.concat(*charts, columns=4))
 
 
-def _looks(panel: Mapping[str, Any]) -> list[Row]:
-    """A row a look: losses relative to their maximum, so that methods with other units share an axis."""
+def _points(panel: Mapping[str, Any]) -> list[ChartRow]:
+    """One row per point: losses relative to their maximum, so that methods with other units share an axis."""
     rows = []
     for label, curve in panel["curves"].items():
-        losses = [sum(look["terms"].values()) for look in curve["looks"]]
-        biases = [look["terms"].get("bias", 0.0) for look in curve["looks"]]
-        for look, loss, bias in zip(curve["looks"], losses, biases, strict=True):
-            row = {"series": label, "epochs": look["step"] * curve["batch_size"] / curve["rows"]}
-            row |= {name: look[name] for name in ("PGR", "TRE", "MRE")}
+        losses = [sum(point["terms"].values()) for point in curve["looks"]]
+        biases = [point["terms"].get("bias", 0.0) for point in curve["looks"]]
+        for point, loss, bias in zip(curve["looks"], losses, biases, strict=True):
+            row = {"series": label, "epochs": point["step"] * curve["batch_size"] / curve["rows"]}
+            row |= {name: point[name] for name in ("PGR", "TRE", "MRE")}
             rows.append(row | {"loss": loss / max(losses), "bias": bias / (max(biases) or 1.0)})
     return rows
 
 
-def _binned(found: Mapping[str, Mapping[str, Sequence[float]]], name: str) -> list[Row]:
+def _binned(series: Mapping[str, Mapping[str, Sequence[float]]], name: str) -> list[ChartRow]:
     return [
         {"series": label, "bin": number + 1, name: value}
-        for label, bins in found.items()
+        for label, bins in series.items()
         for number, value in enumerate(bins[name])
     ]
 
@@ -149,7 +158,7 @@ def _interval(value: float, error: float) -> dict[str, float]:
 
 
 def _lines(
-    rows: Sequence[Row],
+    rows: Sequence[ChartRow],
     x: str,
     y: str,
     title: str,
@@ -165,7 +174,7 @@ def _lines(
         x: name of the horizontal value.
         y: name of the vertical one.
         title: of the vertical axis.
-        rule: a value worth a dashed line.
+        rule: where a dashed line is drawn; None draws none.
         scaling: of the vertical axis, as `altair.Scale` takes it.
         ticks: values to write there; None leaves the choice to the chart.
 
@@ -182,19 +191,19 @@ def _lines(
     if rule is None:
         return lines.properties(width=_WIDTH, height=_HEIGHT)
     dashed = alt.Chart(alt.Data(values=[{"rule": rule}])).mark_rule(strokeDash=[4, 4], color="#888888")
-    # Layers merge their axes: one that says nothing would bring back the overlap rule.
+    # Layers merge their axes: without an axis here the labels' overlap rule would come back.
     dashed = dashed.encode(y=alt.Y("rule:Q", title=title, scale=scale, axis=axis))
     return alt.layer(dashed, lines).properties(width=_WIDTH, height=_HEIGHT)
 
 
-def _bent(rows: Sequence[Row], y: str) -> list[float]:
+def _symlog_ticks(rows: Sequence[ChartRow], y: str) -> list[float]:
     """Ticks for an axis that is linear near zero and logarithmic far from it."""
     largest = max((abs(row[y]) for row in rows), default=1.0)
     steps = [step for step in (1.0, 3.0, 10.0, 30.0, 100.0, 1000.0) if step <= largest]
     return [*[-step for step in reversed(steps)], 0.0, *steps]
 
 
-def _interval_lines(rows: Sequence[Row], names: Sequence[str], title: str, scaling: Mapping[str, Any]) -> Any:
+def _interval_lines(rows: Sequence[ChartRow], names: Sequence[str], title: str, scaling: Mapping[str, Any]) -> Any:
     alt = need("altair")
     ends = alt.Scale(type="log", domain=[5e-5, 2e3], nice=False)
     x = alt.X("eps:Q", title="ε", scale=ends, axis=alt.Axis(values=[1e-4, 1e-2, 1, 1e2], format="~g"))
@@ -214,7 +223,7 @@ def _colour(names: Sequence[str]) -> Any:
 
 
 def _stack(panels: Sequence[Mapping[str, Any]], rows: Callable[[Mapping[str, Any]], list[Any]]) -> Any:
-    """One row of charts a data set, under its name."""
+    """One row of charts per data set, under its name."""
     alt = need("altair")
     stacked = [alt.hconcat(*rows(panel)).properties(title=panel["dataset"]) for panel in panels]
     return _configured(alt.vconcat(*stacked).resolve_scale(color="independent"))
@@ -224,7 +233,7 @@ def _configured(chart: Any) -> Any:
     return chart.configure_title(anchor="start", fontSize=13).configure_view(stroke="#dddddd")
 
 
-_DRAWN: dict[str, Callable[[Sequence[Mapping[str, Any]]], Any]] = {
+_CHARTS: dict[str, Callable[[Sequence[Mapping[str, Any]]], Any]] = {
     "fig_training": _training,
     "fig_schemes": _schemes,
     "fig_bins": _bins,

@@ -3,26 +3,18 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from transun.metrics import metric_named
 from transun.report.markdown import table
 
-# What a column is called, and its format.
-_TITLES = {
-    "TRE": ("TRE", "{:.3f}"),
-    "MRE": ("MRE", "{:.3f}"),
-    "NRMSE": ("NRMSE", "{:.3f}"),
-    "NMAE": ("NMAE", "{:.3f}"),
-    "XAUC": ("XAUC", "{:.4f}"),
-    "TopXAUC": ("XAUC, top 30 %", "{:.4f}"),
-    "NDCG": ("NDCG", "{:.4f}"),
-    "TopNDCG": ("NDCG@10 %", "{:.4f}"),
-}
+# Headings of columns whose metric has another name in the literature.
+_HEADINGS = {"TopXAUC": "XAUC, top 30 %", "TopNDCG": "NDCG@10 %"}
 _LEGEND = (
-    "**Bold** is the best of a column. A star marks what noise cannot tell from it: the two-sided t-test of the "
-    "difference, with the noise of training (paired by seed) and of the test rows (delete-a-group jackknife over 20 "
-    "blocks, the same for both methods), gives p > {level}. Being the best of many is luck in part, so a star is a "
-    "weak statement. Signed TRE is ± 1.96 standard errors, of seeds and test rows; below zero the total is predicted "
-    "too low. Seconds are of one seed's training in company of the others, on one thread; memory is that of the "
-    "parameters. XAUC, top 30 % is among the rows with the largest targets. † marks a rate at an end of the grid: "
+    "**Bold** is the best of a column. A star marks a value that is within noise of the best: the two-sided t-test of "
+    "the difference, with the noise of training (paired by seed) and of the test rows (delete-a-group jackknife over "
+    "20 blocks, the same for both methods), gives p > {level}. The best of many is the best by luck in part, so a star "
+    "is a weak statement. Signed TRE is ± 1.96 standard errors, of seeds and test rows; where it is below zero the "
+    "total is predicted too low. Seconds are of one seed's training, on one thread; memory is that of the parameters. "
+    "XAUC, top 30 % is among the rows with the largest targets. † marks a rate at an end of the grid: "
     "a wider one might have done better."
 )
 
@@ -37,19 +29,19 @@ def leaderboard_page(report: Mapping[str, Any]) -> str:
         "## How often a method is the best, or within noise of it",
         wins_table(report),
     ]
-    for found in report["tables"]:
-        sizes = ", ".join(f"{count:,} to {part}" for part, count in found["rows"].items())
+    for dataset in report["tables"]:
+        sizes = ", ".join(f"{count:,} to {part}" for part, count in dataset["rows"].items())
         parts += [
-            f"## {found['dataset']}",
-            f"Rows: {sizes}; {found['split']}.",
-            dataset_table(found, report["columns"]),
+            f"## {dataset['dataset']}",
+            f"Rows: {sizes}; {dataset['split']}.",
+            dataset_table(dataset, report["columns"]),
         ]
-        parts += _failures(found)
+        parts += _failures(dataset)
     if "sgd" in report:
         parts += ["## By SGD", report["sgd"]["protocol"], by_optimiser_table(report, report["sgd"])]
     parts += [
         "## One row",
-        "Each row comes from one command, which repeats nothing that is in its folder of runs:",
+        "One command makes one row, and repeats no run that is in its folder of runs:",
         "\n".join(f"- `{command}`" for command in commands(report)),
     ]
     return "\n\n".join(parts) + "\n"
@@ -57,12 +49,12 @@ def leaderboard_page(report: Mapping[str, Any]) -> str:
 
 def by_optimiser_table(adam: Mapping[str, Any], sgd: Mapping[str, Any]) -> str:
     """Two leaderboards of the same data, beside each other: signed TRE and NRMSE of the methods that both have."""
-    found = {(t["dataset"], e["method"]): e for t in adam["tables"] for e in t["entries"] if "failed" not in e}
+    by_adam = {(t["dataset"], e["method"]): e for t in adam["tables"] for e in t["entries"] if "failed" not in e}
     rows = [
-        [t["dataset"], e["method"], *_short(found[t["dataset"], e["method"]]), *_short(e)]
+        [t["dataset"], e["method"], *_short(by_adam[t["dataset"], e["method"]]), *_short(e)]
         for t in sgd["tables"]
         for e in t["entries"]
-        if "failed" not in e and (t["dataset"], e["method"]) in found
+        if "failed" not in e and (t["dataset"], e["method"]) in by_adam
     ]
     header = ["data", "method", "Adam", "signed TRE", "NRMSE", "SGD", "signed TRE", "NRMSE"]
     return table(header, rows)
@@ -79,26 +71,34 @@ def commands(report: Mapping[str, Any]) -> list[str]:
 
 def names(report: Mapping[str, Any]) -> list[str]:
     """The methods, in order of the catalogue."""
-    return list(dict.fromkeys(entry["method"] for found in report["tables"] for entry in found["entries"]))
+    return list(dict.fromkeys(entry["method"] for dataset in report["tables"] for entry in dataset["entries"]))
 
 
-def dataset_table(found: Mapping[str, Any], columns: Sequence[str]) -> str:
+def dataset_table(dataset: Mapping[str, Any], columns: Sequence[str]) -> str:
     """One data set: a row per method, in the order of the catalogue."""
-    header = ["method", "rate", "signed TRE", *[_TITLES[name][0] for name in columns], "epochs", "seconds", "MB"]
-    return table(header, [_row(entry, columns) for entry in found["entries"] if "failed" not in entry])
+    header = [
+        "method",
+        "rate",
+        "signed TRE",
+        *[_HEADINGS.get(name, name) for name in columns],
+        "epochs",
+        "seconds",
+        "MB",
+    ]
+    return table(header, [_row(entry, columns) for entry in dataset["entries"] if "failed" not in entry])
 
 
 def wins_table(report: Mapping[str, Any]) -> str:
     """Per method and column, on how many data sets it is best or within noise of the best."""
     columns = report["columns"]
     count = {name: dict.fromkeys(columns, 0) for name in names(report)}
-    for found in report["tables"]:
-        for entry in found["entries"]:
+    for dataset in report["tables"]:
+        for entry in dataset["entries"]:
             for column in (*entry.get("best", ()), *entry.get("near", ())):
                 count[entry["method"]][column] += 1
-    rows = [[name, *map(str, own.values()), str(sum(own.values()))] for name, own in count.items()]
+    rows = [[name, *map(str, wins.values()), str(sum(wins.values()))] for name, wins in count.items()]
     rows.sort(key=lambda row: -int(row[-1]))
-    return table(["method", *[_TITLES[name][0] for name in columns], "sum"], rows)
+    return table(["method", *[_HEADINGS.get(name, name) for name in columns], "sum"], rows)
 
 
 def _row(entry: Mapping[str, Any], columns: Sequence[str]) -> list[str]:
@@ -122,16 +122,17 @@ def _rate(entry: Mapping[str, Any]) -> str:
 
 
 def _cell(entry: Mapping[str, Any], name: str) -> str:
-    shown = _number(entry["metrics"].get(name), _TITLES[name][1])
+    value = entry["metrics"].get(name)
+    text = "–" if value is None else metric_named(name).format(value)
     if name in entry["best"]:
-        return f"**{shown}**"
-    return f"{shown} *" if name in entry["near"] else shown
+        return f"**{text}**"
+    return f"{text} *" if name in entry["near"] else text
 
 
 def _number(value: float | None, form: str, unit: float = 1.0) -> str:
     return "–" if value is None else form.format(value * unit)
 
 
-def _failures(found: Mapping[str, Any]) -> list[str]:
-    lines = [f"- {entry['method']}: {entry['failed']}" for entry in found["entries"] if "failed" in entry]
+def _failures(dataset: Mapping[str, Any]) -> list[str]:
+    lines = [f"- {entry['method']}: {entry['failed']}" for entry in dataset["entries"] if "failed" in entry]
     return ["Left out:\n\n" + "\n".join(lines)] if lines else []

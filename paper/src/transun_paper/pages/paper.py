@@ -6,12 +6,14 @@ from typing import Any
 from transun.report.markdown import table
 
 _LEGEND = "Means over seeds ± 1.96 standard errors, {noise}."
-_NEAR_ZERO = " An MRE of thousands is that of a few predictions at or below zero, which are raised to 1e-6 of the mean."
+_NEAR_ZERO = (
+    " An MRE of thousands comes from a few predictions at or below zero, which the metric raises to 1e-6 of the mean."
+)
 _STARS = (
     " A star marks a difference to the row named in the last column at the 5 % level: two-sided t-test, paired by seed."
 )
 _ANSWERS = {"yes": "yes", "no": "**no**", "within noise": "within noise", "unknown": "unknown"}
-_HEADS = {
+_HEADINGS = {
     "STRE": "signed TRE",
     "NDCG": "NDCG@All",
     "TopNDCG": "NDCG@10 %",
@@ -19,7 +21,7 @@ _HEADS = {
 
 
 def paper_page(report: Mapping[str, Any]) -> str:
-    """Markdown of a report of `transun.lab.paper`, with the `command` that made it."""
+    """Markdown of the report of a table, with the `command` that made it."""
     parts = [
         f"# {report['title']}",
         f"{report['protocol']} Made by `{report['command']}` with transun {report['version']} and torch "
@@ -30,12 +32,12 @@ def paper_page(report: Mapping[str, Any]) -> str:
         + (_STARS if _tested(report["tables"]) else "")
         + (_NEAR_ZERO if "MRE" in report["columns"] else ""),
     ]
-    for found in report["tables"]:
-        parts += [f"### {found['dataset']}", ours(found, report["columns"]), *_failures(found)]
+    for dataset in report["tables"]:
+        parts += [f"### {dataset['dataset']}", ours(dataset, report["columns"]), *_failures(dataset)]
     if "costs" in report:
         parts += ["### Memory and operations, counted from our modules", _costs(report["costs"])]
     parts.append("## The paper")
-    parts += [printed(found) for found in report["paper"]]
+    parts += [printed(paper) for paper in report["paper"]]
     if report["notes"]:
         parts.append("\n".join(f"- {note}" for note in report["notes"]))
     return "\n\n".join(parts) + "\n"
@@ -49,20 +51,20 @@ def claim_parts(claims: Sequence[Mapping[str, str]]) -> list[str]:
     counts = {claim["claim"]: dict.fromkeys(order, 0) for claim in claims}
     for claim in claims:
         counts[claim["claim"]][claim["holds"]] += 1
-    shown = [name for name in order if any(count[name] for count in counts.values())]
-    rows = [[text, *[str(count[name]) for name in shown]] for text, count in counts.items()]
+    present = [name for name in order if any(count[name] for count in counts.values())]
+    rows = [[text, *[str(count[name]) for name in present]] for text, count in counts.items()]
     details = [[claim["claim"], claim["where"], _ANSWERS[claim["holds"]], claim["evidence"]] for claim in claims]
     return [
         "## Does the claim hold?",
-        table(["claim, and in how many places it holds", *shown], rows),
+        table(["claim, and in how many places it holds", *present], rows),
         table(["claim", "where", "holds", "evidence"], details),
     ]
 
 
-def ours(found: Mapping[str, Any], columns: Sequence[str]) -> str:
+def ours(dataset: Mapping[str, Any], columns: Sequence[str]) -> str:
     """Our numbers on one data set."""
-    tested = _tested([found])
-    header = ["method", "", *[_HEADS.get(name, name) for name in columns], *(["tested against"] if tested else [])]
+    tested = _tested([dataset])
+    header = ["method", "", *[_HEADINGS.get(name, name) for name in columns], *(["tested against"] if tested else [])]
     rows = [
         [
             row["method"],
@@ -70,21 +72,21 @@ def ours(found: Mapping[str, Any], columns: Sequence[str]) -> str:
             *[_cell(row, name) for name in columns],
             *([" ".join(row["against"]).removesuffix(" -") if "against" in row else ""] if tested else []),
         ]
-        for row in found["rows"]
+        for row in dataset["rows"]
         if "cells" in row
     ]
     return table(header, rows)
 
 
 def _tested(tables: Sequence[Mapping[str, Any]]) -> bool:
-    return any("against" in row for found in tables for row in found["rows"])
+    return any("against" in row for dataset in tables for row in dataset["rows"])
 
 
-def printed(found: Mapping[str, Any]) -> str:
+def printed(paper: Mapping[str, Any]) -> str:
     """A table as the paper prints it."""
-    rows = [[row["method"], row["label"], *[_plain(value) for value in row["values"]]] for row in found["rows"]]
-    caption = f"Table `{found['table']}`, {found['metric']}:"
-    return f"{caption}\n\n{table(['method', '', *found['columns']], rows)}"
+    rows = [[row["method"], row["label"], *[_plain(value) for value in row["values"]]] for row in paper["rows"]]
+    caption = f"Table `{paper['table']}`, {paper['metric']}:"
+    return f"{caption}\n\n{table(['method', '', *paper['columns']], rows)}"
 
 
 def _cell(row: Mapping[str, Any], column: str) -> str:
@@ -97,7 +99,7 @@ def _cell(row: Mapping[str, Any], column: str) -> str:
 
 
 def _digits(value: float) -> str:
-    """Four decimals, fewer for what is large: 0.0123, 12.35, 1234."""
+    """Four decimals, fewer for large numbers: 0.0123, 12.35, 1,234."""
     size = abs(value)
     return f"{value:.4f}" if size < 10 else f"{value:.2f}" if size < 1000 else f"{value:,.0f}"
 
@@ -106,8 +108,8 @@ def _plain(value: float | None) -> str:
     return "–" if value is None else f"{value:,.10g}" if abs(value) >= 1000 else f"{value:g}"
 
 
-def _failures(found: Mapping[str, Any]) -> list[str]:
-    lines = [f"- {row['method']} {row['label']}: {row['failed']}" for row in found["rows"] if "failed" in row]
+def _failures(dataset: Mapping[str, Any]) -> list[str]:
+    lines = [f"- {row['method']} {row['label']}: {row['failed']}" for row in dataset["rows"] if "failed" in row]
     return ["Left out:\n\n" + "\n".join(lines)] if lines else []
 
 

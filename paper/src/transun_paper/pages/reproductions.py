@@ -1,50 +1,58 @@
-"""What `transun-paper reproduce` can make: tables and figures of the paper, the estimators' tables, the leaderboard."""
+"""Everything that `transun-paper reproduce` can make: each one's work, report, page, pictures and answers to claims."""
 
+import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
 import torch
 
 import transun
 from transun.report.markdown import yes
 from transun.support.files import write_json
-from transun_paper.lab import bias_by_level as deciles
-from transun_paper.lab import boosters as boosted
-from transun_paper.lab.boards import BY_SGD, FULL, QUICK, Board
-from transun_paper.lab.default_vs_rivals import ahead, small_board, studies_of
-from transun_paper.lab.leaderboard import run_board
+from transun_paper.lab.bias_by_level import (
+    FULL_SIMULATION,
+    INTERVAL_ERRORS,
+    QUICK_SIMULATION,
+    bias_by_level_table,
+    level_claims,
+)
+from transun_paper.lab.boards import FULL_BOARD, QUICK_BOARD, SGD_BOARD, Board
+from transun_paper.lab.boosters import booster_claims, boosters_table
+from transun_paper.lab.computation import Computation
+from transun_paper.lab.default_vs_rivals import compare_default, small_board, studies_of
+from transun_paper.lab.leaderboard import collect
 from transun_paper.lab.pool import carry_out
-from transun_paper.lab.reproduce import REPRODUCTIONS as SYNTHETIC
-from transun_paper.lab.reproduce import Reproduction as Synthetic
+from transun_paper.lab.progress import WriteLine, silent, to_stderr
+from transun_paper.lab.protocol import Study
+from transun_paper.lab.sources import encode_user_datasets
 from transun_paper.lab.store import Store
+from transun_paper.lab.synthetic_tables import SYNTHETIC_TABLES, SyntheticTable
 from transun_paper.lab.trees import TREES
-from transun_paper.pages.boosters import boosted_page, deciles_page
-from transun_paper.pages.chart import save
-from transun_paper.pages.default_vs_rivals import ahead_page
-from transun_paper.pages.figures import draw, figure_page
+from transun_paper.pages.boosters import bias_by_level_page, boosters_page
+from transun_paper.pages.default_vs_rivals import default_vs_rivals_page
+from transun_paper.pages.figures import draw, figure_page, save
 from transun_paper.pages.leaderboard import leaderboard_page
 from transun_paper.pages.paper import paper_page
 from transun_paper.pages.synthetic import synthetic_page
-from transun_paper.tables.registry import FIGURES, PAPER, Part, do_all
-from transun_paper.tables.sources import freeze_own
+from transun_paper.tables.registry import FIGURES, TABLES
+from transun_paper.tables.table import Part
 
 Report = dict[str, Any]
-Answer = tuple[str, str, str]
 
 
 @dataclass(frozen=True)
-class Desk:
-    """Where a reproduction is made, and how much of it.
+class Workspace:
+    """The folder in which reproductions are made, and how much of them.
 
     Args:
         out: folder of the results; finished runs are in its folder `runs`, encoded data in `runs/data`.
         quick: few rows, seeds and draws, to see that everything works.
         jobs: processes of one thread each.
-        progress: show progress bars; None shows them on a terminal.
-        own: folders of data sets that a person has and we may not ship: "cikm16", "dtmart".
+        progress: whether lines of progress are written to standard error; None writes them.
+        user_data: folders of data sets that we may not ship and a user may have: "cikm16", "dtmart".
 
     """
 
@@ -52,7 +60,8 @@ class Desk:
     quick: bool = False
     jobs: int = 2
     progress: bool | None = None
-    own: Mapping[str, Path] = field(default_factory=dict)
+    user_data: Mapping[str, Path] = field(default_factory=dict)
+    _keys: dict[str, str] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def store(self) -> Store:
@@ -67,62 +76,113 @@ class Desk:
     @property
     def board(self) -> Board:
         """The leaderboard whose data sets and protocol the tables share."""
-        return QUICK if self.quick else FULL
+        return QUICK_BOARD if self.quick else FULL_BOARD
 
-    @cached_property
-    def keys(self) -> dict[str, str]:
-        """Keys of the data sets by name, encoded where they were not yet."""
-        return self.board.freeze(self.cache) | freeze_own(self.cache, dict(self.own))
+    @property
+    def write(self) -> WriteLine:
+        """Takes lines of progress."""
+        return silent if self.progress is False else to_stderr
+
+    @property
+    def datasets(self) -> list[str]:
+        """Names of the data sets that tables can use."""
+        return [*self.board.datasets, *self.user_data]
+
+    def keys(self, names: Iterable[str]) -> dict[str, str]:
+        """Cache keys of data sets by name; they are encoded where they were not yet."""
+        names = list(names)
+        for name in names:
+            if name not in self._keys:
+                self._keys.update(
+                    encode_user_datasets(self.cache, {name: self.user_data[name]})
+                    if name in self.user_data
+                    else self.board.only((), [name]).encode(self.cache)
+                )
+        return {name: self._keys[name] for name in names}
 
     def command(self, name: str) -> str:
-        """What a person types to make it again."""
+        """The command that makes a report again."""
         return f"transun-paper reproduce {name}" + (" --quick" if self.quick else "")
 
     def made_by(self, name: str) -> Report:
-        """What every report says of its making."""
+        """The part of a report that tells how it was made."""
         return {"command": self.command(name), "version": transun.__version__, "torch": torch.__version__}
 
+    def carry_out(self, work: "Work") -> None:
+        """Do the work that the store lacks."""
+        carry_out(work.studies, self.store, self.cache, self.jobs, computations=work.computations, write=self.write)
 
-class Reproduction(Protocol):
-    """Something that can be made again: its report, its page, and its answers to claims."""
+
+class Work(NamedTuple):
+    """Studies and computations, which `transun_paper.lab.worker` can do on another machine."""
+
+    studies: Sequence[Study] = ()
+    computations: Sequence[Computation] = ()
 
     @property
+    def lines(self) -> list[str]:
+        """The list that the worker reads, each line once."""
+        studies, computations = ([item.text for item in items] for items in self)
+        return list(dict.fromkeys([*studies, *computations]))
+
+
+class ClaimAnswer(NamedTuple):
+    """A claim, whether it holds, and the evidence, as a page shows them."""
+
+    claim: str
+    holds: str
+    evidence: str
+
+
+class Reproduction(ABC):
+    """Something that can be made again. Its page and its pictures are functions of its report alone."""
+
+    @property
+    @abstractmethod
     def title(self) -> str:
-        """For people."""
+        """What it is, in a line."""
 
-    def make(self, name: str, desk: Desk) -> Report:
-        """Do what is missing and put the report together."""
+    def work(self, workspace: Workspace) -> Work:
+        """The work that can be done on another machine; none unless a subclass has some."""
+        return Work()
 
-    def page(self, name: str, report: Report, desk: Desk) -> str:
-        """Markdown of the report; pictures that it shows are written to the desk."""
+    @abstractmethod
+    def report(self, name: str, workspace: Workspace) -> Report:
+        """The report, after the work has been done; whatever else is missing is computed here."""
 
-    def answers(self, report: Report) -> list[Answer]:
-        """Claims, whether they hold, and the evidence."""
+    @abstractmethod
+    def page(self, name: str, report: Report) -> str:
+        """The report as Markdown."""
+
+    def pictures(self, name: str, report: Report) -> dict[str, Any]:
+        """The charts that the page shows, by file name."""
+        return {}
+
+    def answers(self, report: Report) -> list[ClaimAnswer]:
+        """The claims that the report answers."""
+        return [ClaimAnswer(claim["text"], yes(claim["holds"]), claim["evidence"]) for claim in report["claims"]]
 
 
 @dataclass(frozen=True)
-class SyntheticTable:
+class SyntheticReproduction(Reproduction):
     """A table on eight distributions whose means are known."""
 
-    table: Synthetic
+    table: SyntheticTable
 
     @property
     def title(self) -> str:
         return self.table.title
 
-    def make(self, name: str, desk: Desk) -> Report:
-        protocol = self.table.quick if desk.quick else self.table.full
-        return self.table.run(protocol, desk.store, desk.command(name), desk.progress)
+    def report(self, name: str, workspace: Workspace) -> Report:
+        protocol = self.table.quick if workspace.quick else self.table.full
+        return self.table.run(protocol, workspace.store, workspace.command(name), workspace.write)
 
-    def page(self, name: str, report: Report, desk: Desk) -> str:
+    def page(self, name: str, report: Report) -> str:
         return synthetic_page(report)
-
-    def answers(self, report: Report) -> list[Answer]:
-        return plain_answers(report["claims"])
 
 
 @dataclass(frozen=True)
-class PaperTable:
+class TableReproduction(Reproduction):
     """A table of the paper on real data."""
 
     part: Part
@@ -131,140 +191,177 @@ class PaperTable:
     def title(self) -> str:
         return self.part.title
 
-    def make(self, name: str, desk: Desk) -> Report:
-        do_all([self.part], desk.store, desk.cache, desk.keys, quick=desk.quick, jobs=desk.jobs)
-        return desk.made_by(name) | self.part.report(desk.store, desk.keys, desk.quick)
+    def work(self, workspace: Workspace) -> Work:
+        keys, quick = self._keys(workspace), workspace.quick
+        return Work(self.part.studies(keys, quick), self.part.computations(keys, quick))
 
-    def page(self, name: str, report: Report, desk: Desk) -> str:
+    def report(self, name: str, workspace: Workspace) -> Report:
+        report = self.part.report(workspace.store, self._keys(workspace), workspace.quick)
+        return workspace.made_by(name) | report
+
+    def page(self, name: str, report: Report) -> str:
         return paper_page(report)
 
-    def answers(self, report: Report) -> list[Answer]:
+    def answers(self, report: Report) -> list[ClaimAnswer]:
         return [
-            (f"{claim['claim']} ({claim['where']})", claim["holds"], claim["evidence"]) for claim in report["claims"]
+            ClaimAnswer(f"{claim['claim']} ({claim['where']})", claim["holds"], claim["evidence"])
+            for claim in report["claims"]
         ]
 
+    def _keys(self, workspace: Workspace) -> dict[str, str]:
+        return workspace.keys(self.part.datasets(workspace.datasets))
+
 
 @dataclass(frozen=True)
-class PaperFigure(PaperTable):
-    """A figure of the paper, drawn from runs on real data."""
+class FigureReproduction(TableReproduction):
+    """A figure of the paper."""
 
-    def page(self, name: str, report: Report, desk: Desk) -> str:
-        save(draw(report), desk.out / f"{name}.svg")
+    def page(self, name: str, report: Report) -> str:
         return figure_page(report, f"{name}.svg")
 
+    def pictures(self, name: str, report: Report) -> dict[str, Any]:
+        return {f"{name}.svg": draw(report)}
+
 
 @dataclass(frozen=True)
-class Boosters:
+class BoosterReproduction(Reproduction):
     """The estimators around LightGBM on the public data sets."""
 
     title: str = "Ways to use one booster on skewed targets: UnbiasedRegressor and its rivals"
 
-    def make(self, name: str, desk: Desk) -> Report:
-        entries = boosted.boosted_table(desk.store, quick=desk.quick, jobs=desk.jobs, show=desk.progress)
-        return desk.made_by(name) | {"claims": boosted.claims(entries), "entries": entries}
+    def report(self, name: str, workspace: Workspace) -> Report:
+        entries = boosters_table(workspace.store, quick=workspace.quick, jobs=workspace.jobs, write=workspace.write)
+        claims = [asdict(claim) for claim in booster_claims(entries)]
+        return workspace.made_by(name) | {"claims": claims, "entries": entries}
 
-    def page(self, name: str, report: Report, desk: Desk) -> str:
-        return boosted_page(report)
-
-    def answers(self, report: Report) -> list[Answer]:
-        return plain_answers(report["claims"])
+    def page(self, name: str, report: Report) -> str:
+        return boosters_page(report)
 
 
 @dataclass(frozen=True)
-class Levels:
+class BiasByLevel(Reproduction):
     """Bias by level of the true mean, where it is known."""
 
     title: str = "Bias by level where the truth is known: cross-fitted GTS against smearing"
 
-    def make(self, name: str, desk: Desk) -> Report:
-        simulation = deciles.QUICK if desk.quick else deciles.FULL
-        entries = deciles.decile_table(desk.store, simulation, desk.progress)
-        about = {"repeats": simulation.repeats, "rows": simulation.rows, "wide": deciles.WIDE}
-        return desk.made_by(name) | about | {"claims": deciles.claims(entries), "entries": entries}
+    def report(self, name: str, workspace: Workspace) -> Report:
+        simulation = QUICK_SIMULATION if workspace.quick else FULL_SIMULATION
+        entries = bias_by_level_table(workspace.store, simulation, workspace.write)
+        about = {"repeats": simulation.repeats, "rows": simulation.rows, "wide": INTERVAL_ERRORS}
+        claims = [asdict(claim) for claim in level_claims(entries)]
+        return workspace.made_by(name) | about | {"claims": claims, "entries": entries}
 
-    def page(self, name: str, report: Report, desk: Desk) -> str:
-        return deciles_page(report)
-
-    def answers(self, report: Report) -> list[Answer]:
-        return plain_answers(report["claims"])
+    def page(self, name: str, report: Report) -> str:
+        return bias_by_level_page(report)
 
 
 @dataclass(frozen=True)
-class Leaderboard:
-    """Every method on every public data set; some methods or data sets of it where they are named."""
+class Leaderboard(Reproduction):
+    """Every method on every public data set, or some methods on some data sets where they are named."""
 
     only: tuple[str, ...] = ()
     data: tuple[str, ...] = ()
     title: str = "Every method on six public data sets, by one protocol"
 
-    def make(self, name: str, desk: Desk) -> Report:
+    def work(self, workspace: Workspace) -> Work:
+        boards = [self._board(workspace), *self._sgd_board(workspace)]
+        return Work([study for board in boards for study in board.studies(board.encode(workspace.cache)).values()])
+
+    def report(self, name: str, workspace: Workspace) -> Report:
         trees = [row for row in TREES if not self.only or row.name in self.only]
-        networks = [method for method in self.only if method not in {row.name for row in TREES}]
-        board = desk.board.only(networks, self.data)
-        if self.only and not networks:
-            board = Board(board.protocol, (), board.datasets, board.rows)
-        report = desk.made_by(name) | run_board(board, desk.store, desk.cache, desk.jobs, trees)
-        # The command that also makes single rows.
-        report["command"] = "transun-paper leaderboard" + (" --quick" if desk.quick else "")
-        if not desk.quick and not self.only:
-            report["sgd"] = run_board(BY_SGD.only((), self.data), desk.store, desk.cache, desk.jobs)
+        report = workspace.made_by(name) | self._collect(self._board(workspace), workspace, trees)
+        # This command makes single rows, too.
+        report["command"] = "transun-paper leaderboard" + (" --quick" if workspace.quick else "")
+        for board in self._sgd_board(workspace):
+            report["sgd"] = self._collect(board, workspace)
         return report
 
-    def page(self, name: str, report: Report, desk: Desk) -> str:
+    def page(self, name: str, report: Report) -> str:
         return leaderboard_page(report)
 
-    def answers(self, report: Report) -> list[Answer]:
+    def answers(self, report: Report) -> list[ClaimAnswer]:
         return []
+
+    def _board(self, workspace: Workspace) -> Board:
+        trees = {row.name for row in TREES}
+        networks = [method for method in self.only if method not in trees]
+        board = workspace.board.only(networks, self.data)
+        # No network is named, so that `only` would keep all.
+        return board.without_methods() if self.only and not networks else board
+
+    def _sgd_board(self, workspace: Workspace) -> list[Board]:
+        """The same data by SGD, for the whole leaderboard only."""
+        return [] if workspace.quick or self.only else [SGD_BOARD.only((), self.data)]
+
+    @staticmethod
+    def _collect(board: Board, workspace: Workspace, trees: Sequence[Any] = ()) -> Report:
+        return collect(board, board.encode(workspace.cache), workspace.store, workspace.cache, trees)
 
 
 @dataclass(frozen=True)
-class Ahead:
-    """The default against every rival, and what its pieces are worth."""
+class DefaultVsRivals(Reproduction):
+    """The default against every rival, and without each of its pieces."""
 
     title: str = "Is the default ahead? AutoSUN against every rival, and without each of its pieces"
 
-    def make(self, name: str, desk: Desk) -> Report:
-        board, keys = desk.board, desk.keys
-        few = small_board(board)
-        small = few.freeze(desk.cache)
-        studies = [*studies_of(board, keys, desk.quick), *few.studies(small).values()]
-        carry_out(studies, desk.store, desk.cache, desk.jobs)
-        return desk.made_by(name) | ahead(board, keys, small, desk.store, desk.quick)
+    def work(self, workspace: Workspace) -> Work:
+        few = small_board(workspace.board)
+        small = few.studies(few.encode(workspace.cache)).values()
+        return Work([*studies_of(workspace.board, workspace.keys(workspace.board.datasets), workspace.quick), *small])
 
-    def page(self, name: str, report: Report, desk: Desk) -> str:
-        return ahead_page(report)
+    def report(self, name: str, workspace: Workspace) -> Report:
+        small = small_board(workspace.board).encode(workspace.cache)
+        keys = workspace.keys(workspace.board.datasets)
+        report = compare_default(workspace.board, keys, small, workspace.store, workspace.quick)
+        return workspace.made_by(name) | report
 
-    def answers(self, report: Report) -> list[Answer]:
-        return plain_answers(report["claims"])
+    def page(self, name: str, report: Report) -> str:
+        return default_vs_rivals_page(report)
 
 
 REPRODUCTIONS: dict[str, Reproduction] = {
-    **{name: SyntheticTable(table) for name, table in SYNTHETIC.items()},
-    **{name: PaperTable(part) for name, part in PAPER.items()},
-    **{name: PaperFigure(part) for name, part in FIGURES.items()},
-    "levels": Levels(),
-    "boosters": Boosters(),
+    **{name: SyntheticReproduction(table) for name, table in SYNTHETIC_TABLES.items()},
+    **{name: TableReproduction(part) for name, part in TABLES.items()},
+    **{name: FigureReproduction(part) for name, part in FIGURES.items()},
+    "levels": BiasByLevel(),
+    "boosters": BoosterReproduction(),
     "leaderboard": Leaderboard(),
-    "ahead": Ahead(),
+    "ahead": DefaultVsRivals(),
 }
-# What `all` stands for. `ahead` is about our default alone and takes an hour of its own.
+# The reproductions that `all` means. `ahead` is about our default alone and takes another hour.
 ALL = tuple(name for name in REPRODUCTIONS if name != "ahead")
 
 
-def prepare(names: Sequence[str], desk: Desk) -> None:
-    """Do the runs that the named tables and figures of the paper share, all of them together."""
-    parts = [part for name, part in (PAPER | FIGURES).items() if name in names]
-    do_all(parts, desk.store, desk.cache, desk.keys if parts else {}, quick=desk.quick, jobs=desk.jobs)
+def gather_work(reproductions: Iterable[Reproduction], workspace: Workspace) -> Work:
+    """The work of several reproductions together, which share much of it."""
+    parts = [reproduction.work(workspace) for reproduction in reproductions]
+    return Work(
+        [study for part in parts for study in part.studies],
+        [computation for part in parts for computation in part.computations],
+    )
 
 
-def put_down(name: str, made: Reproduction, desk: Desk) -> Report:
-    """Make it, and write its report and its page into the desk's folder."""
-    report = made.make(name, desk)
-    write_json(desk.out / f"{name}.json", report)
-    (desk.out / f"{name}.md").write_text(made.page(name, report, desk), encoding="utf-8")
+def write_plan(reproductions: Iterable[Reproduction], workspace: Workspace) -> tuple[Path, int]:
+    """Write the list of work for `transun_paper.lab.worker` and the encoded data; the list's path and length."""
+    lines = gather_work(reproductions, workspace).lines
+    path = workspace.out / "runs" / "work.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path, len(lines)
+
+
+def write_report(name: str, reproduction: Reproduction, workspace: Workspace) -> Report:
+    """Do the work of a reproduction, and write its report, page and pictures into the workspace."""
+    workspace.carry_out(reproduction.work(workspace))
+    report = reproduction.report(name, workspace)
+    write_json(workspace.out / f"{name}.json", report)
+    write_page(name, reproduction, workspace.out)
     return report
 
 
-def plain_answers(claims: Iterable[Mapping[str, Any]]) -> list[Answer]:
-    """The answers to claims that hold or not."""
-    return [(claim["text"], yes(claim["holds"]), claim["evidence"]) for claim in claims]
+def write_page(name: str, reproduction: Reproduction, folder: Path) -> None:
+    """Write the page and the pictures of a report that lies in a folder; nothing is computed."""
+    report = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+    for file, chart in reproduction.pictures(name, report).items():
+        save(chart, folder / file)
+    (folder / f"{name}.md").write_text(reproduction.page(name, report), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""A synthetic table as a page: the paper's numbers, the closed form and ours."""
+"""The page of a synthetic table: our numbers, the paper's and the closed form."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -7,10 +7,10 @@ from transun.report.markdown import table, yes
 
 
 def synthetic_page(report: Mapping[str, Any]) -> str:
-    """Markdown of a report of `transun-paper reproduce`."""
+    """Markdown of the report of a synthetic table."""
     cells, protocol = report["cells"], report["protocol"]
     columns = list(dict.fromkeys(cell["distribution"] for cell in cells))
-    start = "the head's own starting outputs" if protocol["prepared_start"] else "zero"
+    start = "the head's initial outputs" if protocol["prepared_start"] else "zero"
     answers = [[claim["text"], yes(claim["holds"]), claim["evidence"]] for claim in report["claims"]]
     parts = [
         f"# {report['title']}",
@@ -39,9 +39,9 @@ def synthetic_page(report: Mapping[str, Any]) -> str:
 
 def _grid(cells: Sequence[Mapping[str, Any]], columns: Sequence[str], show: Callable[[Mapping[str, Any]], str]) -> str:
     rows = list(dict.fromkeys((cell["method"], cell["label"]) for cell in cells))
-    found = {(cell["method"], cell["label"], cell["distribution"]): show(cell) for cell in cells}
+    texts = {(cell["method"], cell["label"], cell["distribution"]): show(cell) for cell in cells}
     return table(
-        ["method", "", *columns], [[*row, *[found.get((*row, name), "–") for name in columns]] for row in rows]
+        ["method", "", *columns], [[*row, *[texts.get((*row, name), "–") for name in columns]] for row in rows]
     )
 
 

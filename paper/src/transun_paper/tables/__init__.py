@@ -1,1 +1,1 @@
-"""The real-data tables and the figures of the paper: what each needs, what it shows and whether its claim holds."""
+"""The real-data tables and the figures of the paper: the runs each needs, its report, and the claims it answers."""

@@ -1,24 +1,95 @@
-"""Figures of what happens during training: the three losses, and the three schemes."""
+"""Figures of the course of training: losses and the bias of a sample of the training rows, by loss and by scheme."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from transun.heads import MSE, Head, LogMSE, LogSUN, Scaled
-from transun_paper.lab.compare import paired_t
-from transun_paper.lab.protocol import Study
-from transun_paper.lab.store import Store
-from transun_paper.tables.figure import framed_figure
-from transun_paper.tables.jobs import Job
-from transun_paper.tables.judge import LEVEL, NO, NOISE, UNKNOWN, YES, Answer, Finding, answers
-from transun_paper.tables.schemes import SCHEMES
-from transun_paper.tables.table import OTHERS, Keys, board_of, kept
-from transun_paper.tables.traces import trace_job
+import torch
 
-# Looks at the end of training over which a curve's level is taken, and seeds that are tried.
+from transun.data import Dataset
+from transun.heads import MSE, Head, LogMSE, LogSUN, Scaled
+from transun.metrics import MRE, PGR, TRE, Metric
+from transun.models.network import Model
+from transun.models.spec import dumps, loads
+from transun.training.evaluation import predict
+from transun.training.history import Step
+from transun.training.optimisers import Adam
+from transun.training.recipe import Recipe
+from transun_paper.lab.computation import Computation
+from transun_paper.lab.encoded_dataset import EncodedDataset, cache_path, training_rows
+from transun_paper.lab.measures import values
+from transun_paper.lab.protocol import Study, TuningProtocol
+from transun_paper.lab.run import MLP, NAMES, fit_run, lab_recipe
+from transun_paper.lab.store import Store
+from transun_paper.tables.ablations import SCHEMES
+from transun_paper.tables.figures import figure_report
+from transun_paper.tables.findings import NOT_RUN, Answer, Finding, below
+from transun_paper.tables.table import OTHERS, Keys, kept, protocol_of
+
+_TRACED: tuple[Metric, ...] = (PGR, TRE, MRE)
+# How often the sample is measured during training, and its rows.
+_POINTS, _SAMPLE = 50, 4096
+# One learning rate for all, without averaging, because the figure shows the training itself.
+_RATE, _EPOCHS = 1e-3, 2
+# Points at the end of training over which the level of a curve is averaged, and seeds.
 _LAST, _SEEDS = 10, 3
-_NOTHING = Finding(UNKNOWN, "not run, or failed")
+
+
+def trace(protocol: TuningProtocol, key: str, head: Head, seed: int) -> Computation:
+    """The training of a head on a data set, traced."""
+    batch = protocol.training_for(key, Adam(_RATE)).batch_size
+    recipe = lab_recipe(optimiser=Adam(_RATE), epochs=_EPOCHS, batch_size=batch, averaging=None, patience=None)
+    return Computation("trace", {"dataset": key, "head": dumps(head), "training": dumps(recipe), "seed": seed})
+
+
+def compute(arguments: Mapping[str, Any], cache: Path) -> dict[str, Any]:
+    """Train, and record about fifty points of the course of training.
+
+    A point has the step, every term of the loss averaged over the batches since the last point, and PGR, TRE and MRE of
+    the same 4096 training rows, predicted with the weights of this step.
+    """
+    data = EncodedDataset.load(cache_path(cache, arguments["dataset"]))
+    recipe: Recipe = loads(arguments["training"], NAMES)
+    model = Model(MLP().build(data), loads(arguments["head"]), arguments["seed"])
+    batch = recipe.batch_rows(len(data.train))
+    steps = -(-len(data.train) // batch) * recipe.epochs
+    recorder = _Recorder(model, _sample(data.train), max(1, steps // _POINTS))
+    try:
+        fit_run(model, data.train, recipe, on_step=recorder)
+    except FloatingPointError as error:
+        return {"failed": str(error)}
+    return {"rows": len(data.train), "batch_size": batch, "looks": recorder.points}
+
+
+def cost(arguments: Mapping[str, Any], cache: Path) -> float:
+    """Training rows, times epochs, times branches."""
+    head: Head = loads(arguments["head"])
+    return training_rows(cache, arguments["dataset"]) * _EPOCHS * (1.0 + len(head.branches))
+
+
+def _sample(data: Dataset) -> Dataset:
+    rows = torch.arange(0, len(data), max(1, len(data) // _SAMPLE))[:_SAMPLE]
+    return data.take(rows)
+
+
+class _Recorder:
+    """Called after every step; records a point of the course of training every so many steps."""
+
+    def __init__(self, model: Model, sample: Dataset, every: int) -> None:
+        self.model, self.sample, self.every = model, sample, every
+        self.recent: list[Mapping[str, float]] = []
+        self.points: list[dict[str, Any]] = []
+
+    def __call__(self, step: Step) -> None:
+        self.recent.append(step.terms)
+        if (step.step + 1) % self.every:
+            return
+        terms = {name: fmean(batch[name] for batch in self.recent) for name in step.terms}
+        metrics = values(_TRACED, predict(self.model, self.sample), self.sample.y)
+        self.points.append({"step": step.step + 1, "terms": terms, **metrics})
+        self.recent = []
 
 
 # What the curves end at, per label, metric and seed.
@@ -27,7 +98,7 @@ Levels = Mapping[str, Mapping[str, list[float]]]
 
 @dataclass(frozen=True)
 class CurveFigure:
-    """Curves during training, one per head and data set: that of the first seed; all seeds judge where they end."""
+    """Curves over training, one per head and data set: the first seed is drawn, all seeds answer where curves end."""
 
     name: str
     title: str
@@ -35,94 +106,95 @@ class CurveFigure:
     heads: Mapping[str, Head] = field(compare=False)
     claims: Callable[[Levels, str], list[Answer]]
 
+    def datasets(self, available: Iterable[str]) -> list[str]:
+        """The three main data sets, and the user's."""
+        return kept(available, OTHERS)
+
     def studies(self, keys: Keys, quick: bool = False) -> list[Study]:
-        """No runs."""
+        """None."""
         return []
 
-    def jobs(self, keys: Keys, quick: bool = False) -> list[Job]:
-        """One training a head and seed."""
-        return [job for jobs in self._jobs(keys, quick).values() for seeds in jobs.values() for job in seeds]
+    def computations(self, keys: Keys, quick: bool = False) -> list[Computation]:
+        """One traced training per data set, head and seed."""
+        return [seed for heads in self._traces(keys, quick).values() for seeds in heads.values() for seed in seeds]
 
     def report(self, store: Store, keys: Keys, quick: bool = False) -> dict[str, Any]:
-        """The curves that are there, and the answers."""
+        """The curves that the store holds, and the answers."""
         panels, claims = [], []
-        for dataset, jobs in self._jobs(keys, quick).items():
-            found = {label: _read(store, seeds) for label, seeds in jobs.items()}
-            usable = {label: traces for label, traces in found.items() if traces}
-            panels.append({"dataset": dataset, "curves": {label: traces[0] for label, traces in usable.items()}})
-            claims += self.claims({label: _levels(traces) for label, traces in usable.items()}, dataset)
-        return framed_figure(self.name, self.title, self.about, panels, claims)
+        for dataset, heads in self._traces(keys, quick).items():
+            traces = {label: _read(store, seeds) for label, seeds in heads.items()}
+            finished = {label: seeds for label, seeds in traces.items() if seeds}
+            panels.append({"dataset": dataset, "curves": {label: seeds[0] for label, seeds in finished.items()}})
+            claims += self.claims({label: _levels(seeds) for label, seeds in finished.items()}, dataset)
+        return figure_report(self.name, self.title, self.about, panels, claims)
 
-    def _jobs(self, keys: Keys, quick: bool) -> dict[str, dict[str, list[Job]]]:
-        protocol = board_of(quick).protocol
+    def _traces(self, keys: Keys, quick: bool) -> dict[str, dict[str, list[Computation]]]:
+        protocol = protocol_of(quick)
         seeds = range(min(_SEEDS, protocol.seeds))
         return {
             name: {
-                label: [trace_job(protocol, keys[name], head, seed) for seed in seeds]
-                for label, head in self.heads.items()
+                label: [trace(protocol, keys[name], head, seed) for seed in seeds] for label, head in self.heads.items()
             }
             for name in kept(keys, OTHERS)
         }
 
 
-def _read(store: Store, jobs: Sequence[Job]) -> list[dict[str, Any]]:
+def _read(store: Store, traces: Sequence[Computation]) -> list[dict[str, Any]]:
     """The traces of all seeds; none where one is missing or failed."""
-    found = [store.read(job.text) for job in jobs if job.text in store]
-    return found if len(found) == len(jobs) and not any("failed" in trace for trace in found) else []
+    finished = [store.read(trace.text) for trace in traces if trace.text in store]
+    return finished if len(finished) == len(traces) and not any("failed" in trace for trace in finished) else []
 
 
 def _levels(traces: Sequence[Mapping[str, Any]]) -> dict[str, list[float]]:
     return {
-        metric: [fmean(look[metric] for look in trace["looks"][-_LAST:]) for trace in traces]
-        for metric in ("PGR", "TRE", "MRE")
+        metric.name: [fmean(point[metric.name] for point in trace["looks"][-_LAST:]) for trace in traces]
+        for metric in _TRACED
     }
 
 
-def _below(values: Sequence[float], limits: Sequence[float], shown: str) -> Finding:
-    """Whether values lie below limits, tested over seeds."""
-    p = paired_t(values, limits)
-    holds = NOISE if p >= LEVEL else YES if fmean(values) < fmean(limits) else NO
-    return Finding(holds, f"{shown} over the last {_LAST} looks, p = {p:.2g} over {len(values)} seeds")
+def _ends_below(levels: Sequence[float], limits: Sequence[float], evidence: str) -> Finding:
+    return below(levels, limits, f"{evidence} over the last {_LAST} points")
 
 
 def _training_claims(levels: Levels, where: str) -> list[Answer]:
-    low, right = "LogMSE ends with PGR below 0.9", "LogSUN ends with PGR within 0.1 of 1"
-    if not {"LogMSE", "LogSUN"} <= set(levels):
-        return [*answers(low, [(where, _NOTHING)]), *answers(right, [(where, _NOTHING)])]
-    biased, ours = levels["LogMSE"]["PGR"], levels["LogSUN"]["PGR"]
-    far = [abs(value - 1.0) for value in ours]
+    low = right = NOT_RUN
+    if {"LogMSE", "LogSUN"} <= set(levels):
+        biased, ours = levels["LogMSE"]["PGR"], levels["LogSUN"]["PGR"]
+        distance = [abs(value - 1.0) for value in ours]
+        low = _ends_below(biased, [0.9] * len(biased), f"PGR {fmean(biased):.3f}")
+        right = _ends_below(distance, [0.1] * len(distance), f"PGR {fmean(ours):.3f}")
     return [
-        *answers(low, [(where, _below(biased, [0.9] * len(biased), f"PGR {fmean(biased):.3f}"))]),
-        *answers(right, [(where, _below(far, [0.1] * len(far), f"PGR {fmean(ours):.3f}"))]),
+        Answer.of("LogMSE ends with PGR below 0.9", where, low),
+        Answer.of("LogSUN ends with PGR within 0.1 of 1", where, right),
     ]
 
 
 def _scheme_claims(levels: Levels, where: str) -> list[Answer]:
-    result = []
+    answers = []
     for rival in ("S0", "S1"):
-        finding = _NOTHING
+        finding = NOT_RUN
         if {rival, "S2"} <= set(levels):
             ours, theirs = levels["S2"]["TRE"], levels[rival]["TRE"]
-            finding = _below(ours, theirs, f"TRE {fmean(ours):.3f} against {fmean(theirs):.3f}")
-        result += answers(f"S2 ends with a lower TRE than {rival} on training rows", [(where, finding)])
-    return result
+            finding = _ends_below(ours, theirs, f"TRE {fmean(ours):.3f} against {fmean(theirs):.3f}")
+        answers.append(Answer.of(f"S2 ends with a lower TRE than {rival} on training rows", where, finding))
+    return answers
 
 
-_WATCHED = (
-    "Two epochs of Adam 0.001 without averaging; drawn is seed 0. PGR, TRE and MRE are of the same 4096 training rows "
-    "at every look. Output biases start at the best constants, not at zero as in the paper."
+_ABOUT = (
+    "Two epochs of Adam 0.001 without averaging; seed 0 is drawn. PGR, TRE and MRE are of the same 4096 training rows "
+    "at every point. Output biases start at the best constants, not at zero as in the paper."
 )
 TRAINING = CurveFigure(
     "fig_training",
     "Prediction-to-truth ratio and loss during training",
-    _WATCHED,
+    _ABOUT,
     {"MSE": Scaled(MSE()), "LogMSE": LogMSE(), "LogSUN": LogSUN()},
     _training_claims,
 )
 SCHEME_CURVES = CurveFigure(
     "fig_schemes",
     "The three schemes during training",
-    _WATCHED,
+    _ABOUT,
     {label: LogSUN(scheme) for label, scheme in SCHEMES.items()},
     _scheme_claims,
 )

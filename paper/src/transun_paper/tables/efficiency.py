@@ -16,7 +16,7 @@ from transun.backbones import EmbeddingMLP
 from transun.heads import Head, LogMSE, LogSUN
 from transun.models.network import Network
 from transun_paper.lab.published import published
-from transun_paper.tables.judge import NO, YES, Answer
+from transun_paper.tables.findings import NO, YES, Answer
 
 SHARING = {
     "0/1 embedding, 0/3 MLP": 0,
@@ -29,44 +29,44 @@ SHARING = {
 _IDS, _SLOTS, _ROWS = 5_000_000, 10, 512
 _BACKBONE = EmbeddingMLP(bags={"tokens": _IDS, "items": "tokens"}, dropout=0.2)
 _MIB, _MEGA = 2**20, 1e6
-# What is not counted, the losses and the back-transformation, is some twenty operations a row.
+# The losses and the back-transformation are not counted; they are about twenty operations per row.
 _TOLERANCE = 0.02
 
 
-def network(head: Head) -> Network:
+def paper_network(head: Head) -> Network:
     """The paper's network for a head, on the device that allocates nothing."""
     with torch.device("meta"):
         return Network(_BACKBONE, head.branches)
 
 
-def memory(found: nn.Module) -> float:
+def memory(network: nn.Module) -> float:
     """The parameters in MiB."""
-    return sum(parameter.nbytes for parameter in found.parameters()) / _MIB
+    return sum(parameter.nbytes for parameter in network.parameters()) / _MIB
 
 
-def drawn(found: nn.Module) -> float:
+def drawn(network: nn.Module) -> float:
     """Millions of operations of the initialisers: a product and a sum for every weight that is drawn; biases are 0."""
-    weights = [parameter for name, parameter in found.named_parameters() if name.endswith("weight")]
+    weights = [parameter for name, parameter in network.named_parameters() if name.endswith("weight")]
     return 2 * sum(weight.numel() for weight in weights) / _MEGA
 
 
-def forward(found: Network) -> float:
+def forward(network: Network) -> float:
     """Millions of operations of one forward pass of 512 rows.
 
     A linear layer is 2·in·out and `out` for the bias; a hidden unit has two more, activation and dropout. A bag is
     masked, summed, and divided by the sum of its mask.
     """
-    linears = [module for module in found.modules() if isinstance(module, nn.Linear)]
-    hidden = sum(layer.out_features for layer in linears) - sum(layer.out_features for layer in _outputs(found))
+    linears = [module for module in network.modules() if isinstance(module, nn.Linear)]
+    hidden = sum(layer.out_features for layer in linears) - sum(layer.out_features for layer in _outputs(network))
     dense = sum(2 * layer.in_features * layer.out_features + layer.out_features for layer in linears) + 2 * hidden
-    tables = [module for module in found.modules() if isinstance(module, nn.Embedding)]
+    tables = [module for module in network.modules() if isinstance(module, nn.Embedding)]
     bags = len(_BACKBONE.bags)
     pooled = sum(bags * (_pooling(table.embedding_dim)) for table in tables)
     return _ROWS * (dense + pooled) / _MEGA
 
 
-def _outputs(found: Network) -> list[nn.Linear]:
-    return [module for module in found.outputs if isinstance(module, nn.Linear)]
+def _outputs(network: Network) -> list[nn.Linear]:
+    return [module for module in network.outputs if isinstance(module, nn.Linear)]
 
 
 def _pooling(width: int) -> int:
@@ -74,28 +74,32 @@ def _pooling(width: int) -> int:
 
 
 def costs() -> list[dict[str, Any]]:
-    """Memory and operations of T-MSE and of every sharing scheme, with the overhead over T-MSE in per cent."""
-    base = _measured(network(LogMSE()))
+    """Memory and operations of T-MSE and of every way to share layers, with the overhead over T-MSE in per cent."""
+    base = _measured(paper_network(LogMSE()))
     rows = [{"label": "T-MSE", **base}]
     for label, shared in SHARING.items():
-        found = _measured(network(LogSUN(shared=shared)))
-        over = {f"{name} OH (%)": 100 * (value / base[name] - 1) for name, value in found.items()}
-        rows.append({"label": label, **found, **over})
+        counts = _measured(paper_network(LogSUN(shared=shared)))
+        overhead = {f"{name} OH (%)": 100 * (value / base[name] - 1) for name, value in counts.items()}
+        rows.append({"label": label, **counts, **overhead})
     return rows
 
 
-def _measured(found: Network) -> dict[str, float]:
-    return {"Mem (MB)": memory(found), "MFLOPS": drawn(found) + forward(found), "forward MFLOPS": forward(found)}
+def _measured(network: Network) -> dict[str, float]:
+    return {
+        "Mem (MB)": memory(network),
+        "MFLOPS": drawn(network) + forward(network),
+        "forward MFLOPS": forward(network),
+    }
 
 
 def efficiency_claims() -> list[dict[str, str]]:
-    """Whether the paper's columns come out of our modules."""
-    found = {row["label"]: row for row in costs()}
+    """Whether our modules reproduce the paper's columns."""
+    by_label = {row["label"]: row for row in costs()}
     gaps = {}
     for column in ("Mem (MB)", "MFLOPS"):
         printed = {label: published("efficiency", "LogSUN", label, column) for label in SHARING}
-        gaps[column] = max(abs(round(found[label][column], 2) - (printed[label] or 0.0)) for label in SHARING)
-    embedding = found["1/1 embedding, 0/3 MLP"]
+        gaps[column] = max(abs(round(by_label[label][column], 2) - (printed[label] or 0.0)) for label in SHARING)
+    embedding = by_label["1/1 embedding, 0/3 MLP"]
     answers = [
         Answer(
             "The memory column comes out of our modules to the last digit",

@@ -1,8 +1,8 @@
 """A table of the paper as rows of methods: its studies, its report, its claims."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
@@ -11,33 +11,59 @@ from transun.corrections import Correction
 from transun.heads import Head
 from transun.training.optimisers import Adam
 from transun_paper.datasets.public import PUBLIC
-from transun_paper.lab.boards import FULL, QUICK, Board
+from transun_paper.lab.boards import FULL_BOARD, QUICK_BOARD
 from transun_paper.lab.compare import Reports, paired_t
+from transun_paper.lab.computation import Computation
 from transun_paper.lab.methods import METHODS
-from transun_paper.lab.protocol import Protocol, Study
+from transun_paper.lab.protocol import Study, TuningProtocol
 from transun_paper.lab.published import notes, printed
 from transun_paper.lab.run import Run
 from transun_paper.lab.store import Store, rounded
-from transun_paper.tables.jobs import Job
-from transun_paper.tables.judge import Answer, Rows, TestRows, able
+from transun_paper.tables.findings import Answer, Rows, TestRows, able
 
-# Session dwell, order value and watch time: what stands in for the paper's data. Ablations leave the others out.
-DATASETS = ("globo", "online_retail", "kuairand")
-OTHERS = tuple(name for name in PUBLIC if name not in DATASETS)
-# Ablations of many rows leave globo out as well: its tables make one row cost as much as ten elsewhere.
+# Session dwell, order value and watch time, in place of the paper's data. Ablations leave the other data sets out.
+_MAIN = ("globo", "online_retail", "kuairand")
+OTHERS = tuple(name for name in PUBLIC if name not in _MAIN)
+# Ablations of many rows leave globo out as well: with its large tables one row costs as much as ten elsewhere.
 COSTLY = (*OTHERS, "globo")
 ERRORS = ("TRE", "MRE", "NRMSE", "NMAE")
 FIVE = (*ERRORS, "XAUC")
-# The rate of every ablation: the paper has one for all, and tuning each variant would compare luck.
+# The learning rate of every ablation: the paper has one for all, and tuning each variant would compare luck.
 RATE = 1e-3
 
 Keys = Mapping[str, str]
-Found = Mapping[tuple[str, str], Reports]
-Recipe = Callable[[Protocol, str, "Row"], Study]
+"""Cache keys of encoded data sets by name."""
+
+RowReports = Mapping[tuple[str, str], Reports]
+"""Reports by method and label of a row."""
+
+
+class Part(Protocol):
+    """A table or a figure of the paper: the work it needs, and its report."""
+
+    @property
+    def name(self) -> str:
+        """The name of its report."""
+
+    @property
+    def title(self) -> str:
+        """The title of its page."""
+
+    def datasets(self, available: Iterable[str]) -> list[str]:
+        """Names of the data sets that it uses, of those available."""
+
+    def studies(self, keys: Keys, quick: bool = False) -> list[Study]:
+        """The studies it needs on these data sets; tables share them."""
+
+    def computations(self, keys: Keys, quick: bool = False) -> list[Computation]:
+        """The further computations it needs."""
+
+    def report(self, store: Store, keys: Keys, quick: bool = False) -> dict[str, Any]:
+        """The report from the store, as plain values; what the store lacks is marked as missing."""
 
 
 @dataclass(frozen=True)
-class Row:
+class PaperRow:
     """A method under the paper's name and label."""
 
     method: str
@@ -47,44 +73,61 @@ class Row:
 
     @property
     def id(self) -> tuple[str, str]:
-        """What a table finds it by."""
+        """Method and label, which identify the row in its table."""
         return self.method, self.label
 
 
-def tuned(protocol: Protocol, key: str, row: Row) -> Study:
-    """The leaderboard's own study of this method: a rate chosen on validation rows, then all seeds."""
-    return protocol.study(key, row.head, row.correction)
+class Tuning(Protocol):
+    """How the rows of a table get their learning rates."""
+
+    def study(self, protocol: TuningProtocol, key: str, row: PaperRow) -> Study:
+        """The study of a row on a data set."""
+
+    def statement(self, protocol: TuningProtocol) -> str:
+        """The tuning in words."""
 
 
-def fixed(protocol: Protocol, key: str, row: Row) -> Study:
-    """The same training at one rate for all."""
-    run = Run(key, row.head, protocol.training_for(key, Adam(RATE)), correction=row.correction)
-    return Study((run,), tuple(range(protocol.seeds)))
+@dataclass(frozen=True)
+class Tuned:
+    """The leaderboard's tuning: a rate chosen on the validation rows, then all seeds. Both share their runs."""
+
+    def study(self, protocol: TuningProtocol, key: str, row: PaperRow) -> Study:
+        return protocol.study(key, row.head, row.correction)
+
+    def statement(self, protocol: TuningProtocol) -> str:
+        return protocol.statement
 
 
-STATEMENTS: dict[Recipe, Callable[[Protocol], str]] = {
-    tuned: lambda protocol: protocol.statement,
-    fixed: lambda protocol: (
-        f"One recipe for all rows, as in the paper: Adam {RATE:g}, {protocol.seeds} seeds; everything else as on the "
-        "leaderboard (weights averaged, the best look at the validation rows kept). No rate is tuned."
-    ),
-}
+@dataclass(frozen=True)
+class FixedRate:
+    """One learning rate for all rows; otherwise the leaderboard's training."""
+
+    def study(self, protocol: TuningProtocol, key: str, row: PaperRow) -> Study:
+        run = Run(key, row.head, protocol.training_for(key, Adam(RATE)), correction=row.correction)
+        return Study((run,), tuple(range(protocol.seeds)))
+
+    def statement(self, protocol: TuningProtocol) -> str:
+        return (
+            f"One recipe for all rows, as in the paper: Adam {RATE:g}, {protocol.seeds} seeds; everything else as on "
+            "the leaderboard (weights averaged, the weights of the best validation check kept). No rate is tuned."
+        )
 
 
-def board_of(quick: bool) -> Board:
-    """Whose protocol and rows are used; runs of the leaderboard are then shared."""
-    return QUICK if quick else FULL
+def protocol_of(quick: bool) -> TuningProtocol:
+    """The leaderboard's protocol, so that tables share its runs."""
+    return (QUICK_BOARD if quick else FULL_BOARD).protocol
 
 
-def kept(keys: Keys, skipped: Sequence[str]) -> list[str]:
+def kept(names: Iterable[str], skipped: Sequence[str]) -> list[str]:
     """Names of the data sets that are not skipped; all of them if none is left."""
-    return [name for name in keys if name not in skipped] or list(keys)
+    names = list(names)
+    return [name for name in names if name not in skipped] or names
 
 
-def listed(method: str, label: str, name: str) -> Row:
+def leaderboard_row(method: str, label: str, name: str) -> PaperRow:
     """A method of the leaderboard, under the paper's name."""
-    found = next(found for found in METHODS if found.name == name)
-    return Row(method, label, found.head, found.correction)
+    listed = next(listed for listed in METHODS if listed.name == name)
+    return PaperRow(method, label, listed.head, listed.correction)
 
 
 @dataclass(frozen=True)
@@ -92,14 +135,14 @@ class PaperTable:
     """A table on real data.
 
     Args:
-        name: of its report.
-        title: for people.
-        printed: LaTeX labels of what the paper prints.
+        name: the name of its report.
+        title: the title of its page.
+        printed: LaTeX labels of the tables that the paper prints.
         rows: the methods.
-        columns: metrics.
+        columns: names of metrics.
         claims: answers from the reports of one data set, by row; the second argument is the data set's name.
-        recipe: `tuned` or `fixed`.
-        looked_at: test or training rows.
+        tuning: how learning rates are chosen.
+        measured: whether metrics are of test or of training rows.
         against: the row that a row is tested against, seed by seed.
         skipped: data sets left out because of what they cost, unless there are no others.
 
@@ -108,66 +151,67 @@ class PaperTable:
     name: str
     title: str
     printed: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[PaperRow, ...]
     columns: tuple[str, ...]
-    claims: Callable[[Found, str], list[Answer]]
-    recipe: Recipe = tuned
-    looked_at: Rows = TestRows()
+    claims: Callable[[RowReports, str], list[Answer]]
+    tuning: Tuning = Tuned()
+    measured: Rows = TestRows()
     against: Mapping[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
     skipped: tuple[str, ...] = ()
 
+    def datasets(self, available: Iterable[str]) -> list[str]:
+        """All but the skipped ones."""
+        return kept(available, self.skipped)
+
     def studies(self, keys: Keys, quick: bool = False) -> list[Study]:
-        """The runs it needs on these data sets."""
-        protocol = board_of(quick).protocol
-        return [self.recipe(protocol, keys[name], row) for name in self._present(keys) for row in self.rows]
+        """One study per row and data set."""
+        protocol = protocol_of(quick)
+        return [self.tuning.study(protocol, keys[name], row) for name in kept(keys, self.skipped) for row in self.rows]
 
-    def jobs(self, keys: Keys, quick: bool = False) -> list[Job]:
-        """Nothing besides runs."""
+    def computations(self, keys: Keys, quick: bool = False) -> list[Computation]:
+        """None: studies are enough."""
         return []
-
-    def found(self, store: Store, key: str, quick: bool = False) -> dict[tuple[str, str], Reports]:
-        """The reports of every row on one data set; empty where a run is missing."""
-        protocol = board_of(quick).protocol
-        return {row.id: self.recipe(protocol, key, row).reports(store) for row in self.rows}
 
     def report(self, store: Store, keys: Keys, quick: bool = False) -> dict[str, Any]:
         """Our numbers, the paper's, and the answers; plain values."""
+        protocol = protocol_of(quick)
         tables, claims = [], []
-        for name in self._present(keys):
-            found = self.found(store, keys[name], quick)
-            tables.append({"dataset": name, "rows": [self._entry(row, found) for row in self.rows]})
-            claims += self.claims(found, name)
-        statement = STATEMENTS[self.recipe](board_of(quick).protocol)
-        noise = self.looked_at.noise
-        return framed(self.name, self.title, statement, self.columns, tables, claims, self.printed, noise)
-
-    def _present(self, keys: Keys) -> list[str]:
-        return kept(keys, self.skipped)
-
-    def _entry(self, row: Row, found: Found) -> dict[str, Any]:
-        return entry(row.id, found, self.columns, self.looked_at, self.against.get(row.id))
+        for name in kept(keys, self.skipped):
+            reports = {row.id: self.tuning.study(protocol, keys[name], row).reports(store) for row in self.rows}
+            entries = [
+                table_row(row.id, reports, self.columns, self.measured, self.against.get(row.id)) for row in self.rows
+            ]
+            tables.append({"dataset": name, "rows": entries})
+            claims += self.claims(reports, name)
+        statement = self.tuning.statement(protocol)
+        noise = self.measured.noise
+        return table_report(self.name, self.title, statement, self.columns, tables, claims, self.printed, noise)
 
 
-def entry(
-    name: tuple[str, str], found: Found, columns: Sequence[str], rows: Rows, against: tuple[str, str] | None = None
+def table_row(
+    name: tuple[str, str],
+    reports: RowReports,
+    columns: Sequence[str],
+    rows: Rows,
+    against: tuple[str, str] | None = None,
 ) -> dict[str, Any]:
     """One row of a table: per column the mean over seeds, its standard error, every seed and the paired test."""
-    reports = found[name]
-    start: dict[str, Any] = {"method": name[0], "label": name[1]}
-    if not able(reports):
-        return start | {"failed": next((report["failed"] for report in reports), "not run yet")}
-    values = {column: rows.values(reports, column) for column in columns}
-    whole = [column for column in columns if None not in values[column]]
-    start["cells"] = {column: rows.spread(reports, column) for column in whole}
-    start["seeds"] = values
-    start["data"] = reports[0].get("data")
-    if against is not None and able(found[against]) and len(reports) == len(found[against]) > 1:
-        start["against"] = list(against)
-        start["p"] = {column: _paired(rows, reports, found[against], column) for column in whole}
-    return start
+    seeds = reports[name]
+    row: dict[str, Any] = {"method": name[0], "label": name[1]}
+    if not able(seeds):
+        return row | {"failed": next((report["failed"] for report in seeds), "not run yet")}
+    values = {column: rows.values(seeds, column) for column in columns}
+    complete = [column for column in columns if None not in values[column]]
+    row["cells"] = {column: rows.mean_with_error(seeds, column) for column in complete}
+    row["seeds"] = values
+    row["data"] = seeds[0].get("data")
+    if against is not None and able(reports[against]) and len(seeds) == len(reports[against]) > 1:
+        row["against"] = list(against)
+        row["p"] = {column: _paired(rows, seeds, reports[against], column) for column in complete}
+    return row
 
 
-def framed(
+def table_report(
     name: str,
     title: str,
     statement: str,
@@ -177,7 +221,7 @@ def framed(
     labels: Sequence[str],
     noise: str,
 ) -> dict[str, Any]:
-    """A report: what all tables have in common."""
+    """The report of a table, with what the paper prints under these LaTeX labels."""
     report = {
         "name": name,
         "title": title,

@@ -1,6 +1,6 @@
 """How hard each loss target is to learn: variance, V/E² and outliers of y, ln(1 + y) and κ·y on the training rows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -15,34 +15,38 @@ from transun.models.network import Model
 from transun.models.spec import dumps, loads
 from transun.training.evaluation import BATCH
 from transun.training.optimisers import Adam
-from transun_paper.lab.compare import paired_t
-from transun_paper.lab.encoded_dataset import Frozen
+from transun.training.recipe import Recipe
+from transun_paper.lab.compare import seed_mean
+from transun_paper.lab.computation import Computation
+from transun_paper.lab.encoded_dataset import EncodedDataset, cache_path, training_rows
 from transun_paper.lab.protocol import Study
-from transun_paper.lab.run import MLP, NAMES
-from transun_paper.lab.sources import cache_path
+from transun_paper.lab.run import MLP, NAMES, fit_run
 from transun_paper.lab.store import Store
-from transun_paper.lab.train_seeds import fit_together
-from transun_paper.tables.instances import SLOPES
-from transun_paper.tables.jobs import Job
-from transun_paper.tables.judge import LEVEL, NO, NOISE, YES, Answer
-from transun_paper.tables.table import OTHERS, RATE, Keys, board_of, framed, kept
+from transun_paper.tables.ablations import SLOPES
+from transun_paper.tables.findings import Answer, below
+from transun_paper.tables.table import OTHERS, RATE, Keys, kept, protocol_of, table_report
 
 _COLUMNS = ("Mean", "Var", "V/E²", "Outlier %")
 _Y, _LOG = ("MSE", "y"), ("T-MSE", "ln(1+y)")
-_OWN = ("sun", f"κ·y, κ = {next(iter(SLOPES))}")
+_SUN = ("sun", f"κ·y, κ = {next(iter(SLOPES))}")
 _TARGETS = (_Y, _LOG, *(("sun", f"κ·y, κ = {name}") for name in SLOPES))
 
 
 def compute(arguments: Mapping[str, Any], cache: Path) -> list[dict[str, dict[str, float]]]:
     """Train LogMSE with every seed; per seed and target its statistics over the training rows."""
-    data = Frozen.load(cache_path(cache, arguments["dataset"]))
-    training = loads(arguments["training"], NAMES)
+    data = EncodedDataset.load(cache_path(cache, arguments["dataset"]))
+    recipe: Recipe = loads(arguments["training"], NAMES)
     models = [Model(MLP().build(data), LogMSE(), seed) for seed in range(arguments["seeds"])]
-    histories = fit_together(models, data.train, data.valid, training)
-    for history in histories:
-        if isinstance(history, FloatingPointError):
-            raise history
+    for model in models:
+        fit_run(model, data.train, recipe, data.valid)
     return [_statistics(model, data.train) for model in models]
+
+
+def cost(arguments: Mapping[str, Any], cache: Path) -> float:
+    """Training rows, times epochs and seeds, times branches."""
+    epochs: int = loads(arguments["training"], NAMES).epochs
+    branches = len(LogMSE().branches)
+    return float(training_rows(cache, arguments["dataset"]) * epochs * arguments["seeds"] * (1 + branches))
 
 
 @torch.no_grad()
@@ -51,10 +55,10 @@ def _statistics(model: Model, data: Dataset) -> dict[str, dict[str, float]]:
     u = torch.cat([model.head.point(model.raw(batch.x)) for batch in data.batches(BATCH)]).double()
     y = data.y.double()
     values = [y, transform(y), *(y * slope.kappa(u, transform) for slope in SLOPES.values())]
-    return {label: _of(value) for (_, label), value in zip(_TARGETS, values, strict=True)}
+    return {label: _describe(value) for (_, label), value in zip(_TARGETS, values, strict=True)}
 
 
-def _of(v: Tensor) -> dict[str, float]:
+def _describe(v: Tensor) -> dict[str, float]:
     numbers = (v.mean().item(), variance(v), relative_variance(v), 100.0 * outlier_share(v))
     return dict(zip(_COLUMNS, numbers, strict=True))
 
@@ -65,21 +69,25 @@ class VarianceTable:
     name = "variance"
     title = "How hard the loss targets are: variance, V/E² and outliers"
 
+    def datasets(self, available: Iterable[str]) -> list[str]:
+        """The three main data sets, and the user's."""
+        return kept(available, OTHERS)
+
     def studies(self, keys: Keys, quick: bool = False) -> list[Study]:
-        """No runs: what they report does not include κ·y."""
+        """None: the reports of runs have no κ·y."""
         return []
 
-    def jobs(self, keys: Keys, quick: bool = False) -> list[Job]:
+    def computations(self, keys: Keys, quick: bool = False) -> list[Computation]:
         """One training of all seeds on each data set."""
-        return list(self._jobs(keys, quick).values())
+        return list(self._computations(keys, quick).values())
 
     def report(self, store: Store, keys: Keys, quick: bool = False) -> dict[str, Any]:
         """Statistics of every target, the paper's, and the answers."""
         tables, claims = [], []
-        for name, job in self._jobs(keys, quick).items():
-            if job.text not in store:
+        for name, computation in self._computations(keys, quick).items():
+            if computation.text not in store:
                 continue
-            seeds = store.read(job.text)
+            seeds = store.read(computation.text)
             tables.append({"dataset": name, "rows": [_entry(target, seeds) for target in _TARGETS]})
             claims += _claims(seeds, name)
         statement = (
@@ -88,12 +96,12 @@ class VarianceTable:
             "An outlier is further than 3 standard deviations from the mean."
         )
         labels = ("convergence_smooth", "lcltm_compare_k_var")
-        return framed(self.name, self.title, statement, _COLUMNS, tables, claims, labels, "of seeds")
+        return table_report(self.name, self.title, statement, _COLUMNS, tables, claims, labels, "of seeds")
 
-    def _jobs(self, keys: Keys, quick: bool) -> dict[str, Job]:
-        protocol = board_of(quick).protocol
+    def _computations(self, keys: Keys, quick: bool) -> dict[str, Computation]:
+        protocol = protocol_of(quick)
         return {
-            name: Job(
+            name: Computation(
                 "variance",
                 {
                     "dataset": keys[name],
@@ -107,34 +115,27 @@ class VarianceTable:
 
 def _entry(target: tuple[str, str], seeds: Sequence[Mapping[str, Mapping[str, float]]]) -> dict[str, Any]:
     values = {column: [seed[target[1]][column] for seed in seeds] for column in _COLUMNS}
-    cells = {column: (fmean(found), _error(found)) for column, found in values.items()}
+    cells = {column: seed_mean(numbers) for column, numbers in values.items()}
     return {"method": target[0], "label": target[1], "cells": cells, "seeds": values}
 
 
 def _claims(seeds: Sequence[Mapping[str, Mapping[str, float]]], where: str) -> list[Answer]:
-    own, y = _OWN[1], _Y[1]
-    result = [
-        _smaller(seeds, where, "κ·y has a smaller {} than y, so that its loss is smoother than MSE", own, y, column)
+    sun, y = _SUN[1], _Y[1]
+    answers = [
+        _smaller(seeds, where, "κ·y has a smaller {} than y, so that its loss is smoother than MSE", sun, y, column)
         for column in _COLUMNS[1:]
     ]
     for _, label in _TARGETS[3:]:
         claim = "κ·y of TranSUN has a smaller {} than " + label
-        result += [_smaller(seeds, where, claim, own, label, column) for column in ("Var", "V/E²")]
-    return result
+        answers += [_smaller(seeds, where, claim, sun, label, column) for column in ("Var", "V/E²")]
+    return answers
 
 
 def _smaller(
     seeds: Sequence[Mapping[str, Mapping[str, float]]], where: str, claim: str, first: str, second: str, column: str
 ) -> Answer:
     a, b = ([seed[label][column] for seed in seeds] for label in (first, second))
-    p = paired_t(a, b)
-    holds = NOISE if p >= LEVEL else YES if fmean(a) < fmean(b) else NO
-    return Answer(claim.format(column), where, holds, f"{fmean(a):.4g} against {fmean(b):.4g}, p = {p:.2g} over seeds")
+    return Answer.of(claim.format(column), where, below(a, b, f"{fmean(a):.4g} against {fmean(b):.4g}"))
 
 
-def _error(values: Sequence[float]) -> float:
-    mean, count = fmean(values), len(values)
-    return float((sum((value - mean) ** 2 for value in values) / max(count - 1, 1) / count) ** 0.5)
-
-
-TABLE = VarianceTable()
+VARIANCE = VarianceTable()

@@ -2,7 +2,20 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from transun_paper.tables.judge import NO, NOISE, UNKNOWN, YES, Finding, TestRows, TrainRows, best_of, every, less, near
+from transun_paper.tables.findings import (
+    NO,
+    NOISE,
+    UNKNOWN,
+    YES,
+    Finding,
+    TestRows,
+    TrainRows,
+    below,
+    best_of,
+    better,
+    every,
+    near,
+)
 
 
 def reports(*values: float, metric: str = "TRE", blocks: float = 1e-4) -> list[dict]:
@@ -15,17 +28,17 @@ def reports(*values: float, metric: str = "TRE", blocks: float = 1e-4) -> list[d
 
 
 @pytest.mark.parametrize("rows", [TestRows(), TrainRows()])
-def test_a_cut_by_seventy_per_cent_is_judged_at_thirty_per_cent(rows):
+def test_a_cut_by_seventy_per_cent_leaves_thirty_per_cent(rows):
     biased = reports(1.0, 1.01, 0.99, 1.0, 1.0)
-    assert less(rows, reports(0.2, 0.21, 0.19, 0.2, 0.2), biased, "TRE", 0.3).holds == YES
-    assert less(rows, reports(0.4, 0.41, 0.39, 0.4, 0.4), biased, "TRE", 0.3).holds == NO
-    assert less(rows, reports(0.3, 0.35, 0.25, 0.31, 0.29), biased, "TRE", 0.3).holds == NOISE
+    assert better(rows, reports(0.2, 0.21, 0.19, 0.2, 0.2), biased, "TRE", 0.3).holds == YES
+    assert better(rows, reports(0.4, 0.41, 0.39, 0.4, 0.4), biased, "TRE", 0.3).holds == NO
+    assert better(rows, reports(0.3, 0.35, 0.25, 0.31, 0.29), biased, "TRE", 0.3).holds == NOISE
 
 
 def test_more_is_better_for_rankings():
     high, low = (reports(*(v + d for d in (0.0, 1e-3, -1e-3)), metric="XAUC") for v in (0.8, 0.7))
-    assert less(TestRows(), high, low, "XAUC").holds == YES
-    assert less(TestRows(), low, high, "XAUC").holds == NO
+    assert better(TestRows(), high, low, "XAUC").holds == YES
+    assert better(TestRows(), low, high, "XAUC").holds == NO
 
 
 def test_training_rows_are_tested_by_seed_alone():
@@ -74,11 +87,19 @@ def test_the_best_is_compared_with_the_best_other():
     assert best_of(TestRows(), "a", found, "TRE").holds == NOISE
 
 
-def test_what_was_not_run_or_failed_is_not_judged():
+def test_what_was_not_run_or_failed_is_unknown():
     fine = reports(0.5, 0.6)
-    assert less(TestRows(), [], fine, "TRE").holds == UNKNOWN
-    assert less(TestRows(), fine, [{"failed": "diverged"}], "TRE").holds == UNKNOWN
+    assert better(TestRows(), [], fine, "TRE").holds == UNKNOWN
+    assert better(TestRows(), fine, [{"failed": "diverged"}], "TRE").holds == UNKNOWN
     nothing = reports(0.5, 0.6)
     nothing[0]["metrics"]["TRE"] = None
-    assert less(TestRows(), nothing, fine, "TRE").holds == UNKNOWN
+    assert better(TestRows(), nothing, fine, "TRE").holds == UNKNOWN
     assert best_of(TestRows(), "a", {"a": fine, "b": [{"failed": "x"}]}, "TRE").holds == UNKNOWN
+
+
+def test_values_below_others_are_tested_over_seeds():
+    a, b = [0.5, 0.52, 0.51], [0.6, 0.63, 0.6]
+    finding = below(a, b, "TRE 0.51")
+    assert finding == Finding(YES, f"TRE 0.51, p = {stats.ttest_rel(a, b).pvalue:.2g} over 3 seeds")
+    assert below(b, a, "").holds == NO
+    assert below([0.5, 0.9, 0.7], b, "").holds == NOISE

@@ -8,18 +8,19 @@ from transun.backbones import Constant
 from transun.data import Dataset
 from transun.heads import LogMSE
 from transun.models.network import Model
-from transun_paper.lab.boards import FULL, QUICK
-from transun_paper.lab.encoded_dataset import Frozen
+from transun_paper.lab.boards import FULL_BOARD, QUICK_BOARD
+from transun_paper.lab.computation import Computation
+from transun_paper.lab.encoded_dataset import EncodedDataset
 from transun_paper.lab.methods import METHODS
-from transun_paper.lab.protocol import Study
-from transun_paper.lab.sources import Source, freeze
+from transun_paper.lab.pool import carry_out
+from transun_paper.lab.progress import silent
+from transun_paper.lab.sources import DatasetSource, encode_dataset
 from transun_paper.lab.store import Store
-from transun_paper.lab.worker import main
+from transun_paper.lab.worker import main, read_work
 from transun_paper.pages.figures import draw, figure_page
 from transun_paper.pages.paper import paper_page
 from transun_paper.tables import industrial, variance
-from transun_paper.tables.jobs import Job, carry_out_jobs
-from transun_paper.tables.registry import FIGURES, PAPER, do_all, plan
+from transun_paper.tables.registry import FIGURES, TABLES
 
 ROWS = {"train": 480, "valid": 120, "test": 240}
 
@@ -30,9 +31,15 @@ def rows(count: int, seed: int) -> Dataset:
     return Dataset({"item": item}, np.exp(0.15 * item + 0.9 * generator.standard_normal(count)).astype(np.float32))
 
 
-def frozen() -> Frozen:
+def encoded() -> EncodedDataset:
     parts = [rows(count, seed) for seed, count in enumerate(ROWS.values())]
-    return Frozen("small", *parts, ids={"item": 12}, bags={})
+    return EncodedDataset("small", *parts, ids={"item": 12}, bags={})
+
+
+def do(parts, store, cache, keys):
+    studies = [study for part in parts for study in part.studies(keys, True)]
+    computations = [computation for part in parts for computation in part.computations(keys, True)]
+    carry_out(studies, store, cache, 1, computations=computations, write=silent)
 
 
 @pytest.fixture(scope="module")
@@ -40,60 +47,63 @@ def lab(tmp_path_factory):
     """A store with all that three tables and two figures need, on one small data set."""
     folder = tmp_path_factory.mktemp("lab")
     cache, store = folder / "cache", Store(folder / "runs")
-    keys = {"small": freeze("small", Source(lambda: "small", frozen), cache)}
-    parts = [PAPER[name] for name in ("debiasing", "schemes", "variance")]
+    keys = {"small": encode_dataset("small", DatasetSource(lambda: "small", encoded), cache)}
+    parts = [TABLES[name] for name in ("debiasing", "schemes", "variance")]
     parts += [FIGURES[name] for name in ("fig_training", "fig_bins")]
-    do_all(parts, store, cache, keys, quick=True, jobs=1, say=lambda line: None)
+    do(parts, store, cache, keys)
     return store, cache, keys
 
 
 def test_finished_work_is_not_repeated(lab):
     store, cache, keys = lab
     before = {path: path.stat().st_mtime_ns for path in store.folder.iterdir()}
-    do_all([PAPER["schemes"], PAPER["variance"], FIGURES["fig_training"]], store, cache, keys, quick=True, jobs=1)
+    do([TABLES["schemes"], TABLES["variance"], FIGURES["fig_training"]], store, cache, keys)
     assert {path: path.stat().st_mtime_ns for path in store.folder.iterdir()} == before
 
 
 def test_every_name_is_the_name_of_its_report():
-    assert all(part.name == name and part.title for name, part in {**PAPER, **FIGURES}.items())
-    assert not set(PAPER) & set(FIGURES)
+    assert all(part.name == name and part.title for name, part in {**TABLES, **FIGURES}.items())
+    assert not set(TABLES) & set(FIGURES)
 
 
 @pytest.mark.parametrize("quick", [True, False])
-def test_plans_are_texts_that_workers_can_read(quick):
+def test_work_is_lines_that_a_worker_can_read(quick):
     keys = {"online_retail": "online_retail-00000000", "lastfm": "lastfm-00000000"}
-    studies, jobs = plan([*PAPER.values(), *FIGURES.values()], keys, quick=quick)
-    assert [Study.parse(line).text for line in studies] == studies
-    assert [Job.parse(line).text for line in jobs] == jobs
-    assert len(set(studies)) == len(studies)
+    parts = [*TABLES.values(), *FIGURES.values()]
+    studies = [study.text for part in parts for study in part.studies(keys, quick)]
+    computations = [computation.text for part in parts for computation in part.computations(keys, quick)]
+    read_studies, read_computations = read_work([*studies, "", *computations])
+    assert [study.text for study in read_studies] == studies
+    assert [computation.text for computation in read_computations] == computations
+    assert len(set(studies)) < len(studies)  # tables share runs
 
 
 def test_tuned_tables_share_the_leaderboards_studies():
     keys = {"lastfm": "lastfm-00000000"}
-    board = {study.text for study in QUICK.only(datasets=["lastfm"]).studies(keys).values()}
+    board = {study.text for study in QUICK_BOARD.only(datasets=["lastfm"]).studies(keys).values()}
     assert len(board) == len(METHODS)
     for name in ("debiasing", "posthoc", "extension", "comparison", "ranking"):
-        assert {study.text for study in PAPER[name].studies(keys, True)} <= board
+        assert {study.text for study in TABLES[name].studies(keys, True)} <= board
 
 
 @pytest.mark.parametrize("name", ["schemes", "gts_instances", "sharing", "fig_epsilon"])
 def test_ablations_share_the_run_of_logsun_with_the_leaderboard(name):
     keys = {"kuairand": "kuairand-00000000"}
-    (board,) = FULL.only(["LogSUN"], ["kuairand"]).studies(keys).values()
-    own = [study.candidates[0].text for study in {**PAPER, **FIGURES}[name].studies(keys)]
+    (board,) = FULL_BOARD.only(["LogSUN"], ["kuairand"]).studies(keys).values()
+    own = [study.candidates[0].text for study in {**TABLES, **FIGURES}[name].studies(keys)]
     assert len(set(own)) == len(own)
     assert sum(text == run.text for text in own for run in board.candidates) == 1
 
 
 def test_ablations_leave_costly_data_sets_out():
     keys = {name: f"{name}-00000000" for name in ("globo", "movietweetings", "cikm16")}
-    used = {study.candidates[0].dataset.split("-")[0] for study in PAPER["schemes"].studies(keys)}
+    used = {study.candidates[0].dataset.split("-")[0] for study in TABLES["schemes"].studies(keys)}
     assert used == {"cikm16"}
 
 
 def test_a_table_has_every_row_with_its_paired_test(lab):
     store, _, keys = lab
-    report = PAPER["debiasing"].report(store, keys, True)
+    report = TABLES["debiasing"].report(store, keys, True)
     (found,) = report["tables"]
     assert len(found["rows"]) == 6
     for row in found["rows"]:
@@ -110,9 +120,9 @@ def test_a_table_has_every_row_with_its_paired_test(lab):
 
 def test_the_variance_of_y_is_numpys(lab):
     store, _, keys = lab
-    report = PAPER["variance"].report(store, keys, True)
+    report = TABLES["variance"].report(store, keys, True)
     cells = {row["label"]: row["cells"] for row in report["tables"][0]["rows"]}
-    y = frozen().train.y.double().numpy()
+    y = encoded().train.y.double().numpy()
     assert cells["y"]["Var"][0] == pytest.approx(y.var(), rel=1e-3)
     assert cells["ln(1+y)"]["V/E²"][0] == pytest.approx(np.log1p(y).var() / np.log1p(y).mean() ** 2, rel=1e-3)
     assert cells["y"]["Outlier %"][0] == pytest.approx(100 * np.mean(abs(y - y.mean()) > 3 * y.std()), rel=1e-3)
@@ -121,7 +131,7 @@ def test_the_variance_of_y_is_numpys(lab):
 def test_pages_answer_every_claim(lab):
     store, _, keys = lab
     for name in ("debiasing", "schemes", "variance"):
-        report = {"command": "transun-paper reproduce x", **PAPER[name].report(store, keys, True)}
+        report = {"command": "transun-paper reproduce x", **TABLES[name].report(store, keys, True)}
         page = paper_page(json.loads(json.dumps(report)))
         assert "transun-paper reproduce x" in page
         assert "## The paper" in page
@@ -131,7 +141,7 @@ def test_pages_answer_every_claim(lab):
 
 def test_what_is_missing_is_said_to_be_missing(tmp_path, lab):
     keys = lab[2]
-    for name, part in PAPER.items():
+    for name, part in TABLES.items():
         report = {"command": "x", **part.report(Store(tmp_path), keys, True)}
         # Costs are counted, not run.
         run = [claim for claim in report["claims"] if claim["where"] not in ("all five schemes", "forward pass alone")]
@@ -182,36 +192,36 @@ def test_densities_hold_their_mass():
 
 def test_top_orders_are_those_of_highest_value(tmp_path):
     row = industrial._ROWS[1]
-    result = industrial._job(row, 600, 0).compute(tmp_path)
+    result = industrial.training(row, 600, 0).compute(tmp_path)
     assert result["data"]["test"] == 100
     assert 0.3 < result["share_of_top"] < 1.0
     # Rows chosen by their high target are predicted too low by any model of x.
     assert result["top"]["metrics"]["STRE"] < result["metrics"]["STRE"]
 
 
-def test_jobs_are_kept_and_found_again(tmp_path):
-    job = industrial._job(industrial._ROWS[0], 300, 0)
+def test_computations_are_kept_and_found_again(tmp_path):
+    computation = industrial.training(industrial._ROWS[0], 300, 0)
     store = Store(tmp_path / "runs")
-    store.keep(job.text, {"already": "there"})
-    carry_out_jobs([job], store, tmp_path, 1)
-    assert store.read(job.text) == {"already": "there"}
-    other = industrial._job(industrial._ROWS[0], 301, 0)
-    (tmp_path / "jobs.jsonl").write_text(job.text + "\n\n" + other.text + "\n")
+    store.keep(computation.text, {"already": "there"})
+    carry_out([], store, tmp_path, 1, computations=[computation])
+    assert store.read(computation.text) == {"already": "there"}
+    other = industrial.training(industrial._ROWS[0], 301, 0)
+    (tmp_path / "work.jsonl").write_text(computation.text + "\n\n" + other.text + "\n")
     assert (
-        main([str(tmp_path / "jobs.jsonl"), "--cache", str(tmp_path), "--store", str(store.folder), "--jobs", "1"]) == 0
+        main([str(tmp_path / "work.jsonl"), "--cache", str(tmp_path), "--store", str(store.folder), "--jobs", "1"]) == 0
     )
     assert set(store.read(other.text)) >= {"metrics", "left_out", "top"}
 
 
-def test_unknown_jobs_are_refused(tmp_path):
-    with pytest.raises(ValueError, match="there is no job 'nonsense'; there are industrial"):
-        Job("nonsense", {}).compute(tmp_path)
+def test_unknown_computations_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="there is no computation 'nonsense'; there are booster, industrial"):
+        Computation("nonsense", {}).compute(tmp_path)
 
 
-def test_the_same_job_gives_the_same_numbers(tmp_path):
+def test_the_same_computation_gives_the_same_numbers(tmp_path):
     torch.manual_seed(1)
-    job = industrial._job(industrial._ROWS[-1], 300, 3)
-    assert job.compute(tmp_path)["metrics"] == job.compute(tmp_path)["metrics"]
+    computation = industrial.training(industrial._ROWS[-1], 300, 3)
+    assert computation.compute(tmp_path)["metrics"] == computation.compute(tmp_path)["metrics"]
 
 
 def test_loss_targets_of_a_constant_point():

@@ -1,9 +1,9 @@
-"""What the tables conclude from numbers whose answer is plain."""
+"""The answers of tables and figures, from numbers whose answer is plain."""
 
 import numpy as np
 import pytest
 
-from transun_paper.tables import binned, comparison, curves, epsilon, extension, instances, posthoc, schemes, sharing
+from transun_paper.tables import ablations, comparison, curves, debiasing, figures
 from transun_paper.tables.efficiency import SHARING
 
 BASE = {"TRE": 0.1, "MRE": 0.1, "NRMSE": 1.0, "NMAE": 0.5, "XAUC": 0.70, "NDCG": 0.9, "TopNDCG": 0.6}
@@ -31,44 +31,44 @@ def test_the_best_in_every_error_and_the_cost_in_xauc():
     found = {(row.method, row.label): reports() for row in comparison.COMPARISON.rows}
     found["LogSUN", "-"] = reports(TRE=0.05, MRE=0.05, NRMSE=0.9, XAUC=0.69)
     found["SqrtSUN", "-"] = reports(NMAE=0.6, TRE=0.2, XAUC=0.71)
-    said = holds(comparison.error_claims(found, "d"))
-    assert said["LogSUN or SqrtSUN has the best TRE of all methods @ d"] == "yes"
-    assert said["LogSUN or SqrtSUN has the best NMAE of all methods @ d"] == "within noise"
-    assert said["LogSUN has a lower XAUC than LogMSE @ d"] == "yes"
-    assert said["SqrtSUN has a lower XAUC than SqrtMSE @ d"] == "no"
+    answers = holds(comparison.error_claims(found, "d"))
+    assert answers["LogSUN or SqrtSUN has the best TRE of all methods @ d"] == "yes"
+    assert answers["LogSUN or SqrtSUN has the best NMAE of all methods @ d"] == "within noise"
+    assert answers["LogSUN has a lower XAUC than LogMSE @ d"] == "yes"
+    assert answers["SqrtSUN has a lower XAUC than SqrtMSE @ d"] == "no"
 
 
 def test_places_by_ndcg_and_xauc():
     found = {(row.method, row.label): reports() for row in comparison.RANKING.rows}
     found["LogSUN", "-"] = reports(NDCG=0.95, XAUC=0.6, TopNDCG=0.7)
-    said = holds(comparison.ranking_claims(found, "d"))
-    assert set(said.values()) == {"yes"}
+    answers = holds(comparison.ranking_claims(found, "d"))
+    assert set(answers.values()) == {"yes"}
     found["LogSUN", "-"] = reports(NDCG=0.8, XAUC=0.9, TopNDCG=0.5)
     assert set(holds(comparison.ranking_claims(found, "d")).values()) == {"no"}
 
 
-def test_the_extension_is_judged_at_seventy_per_cent():
+def test_the_extension_has_to_cut_seventy_per_cent():
     found = {("host", host): reports(TRE=1.0, MRE=1.0) for host in ("WLR", "ZILN", "MDME", "OptDist")}
     found |= {("GTS", host): reports(TRE=0.2, MRE=0.4, NRMSE=0.9) for _, host in list(found)}
-    said = holds(extension.claims(found, "d"))
-    assert said["GTS cuts the TRE of its host by 70 % or more @ d, WLR"] == "yes"
-    assert said["GTS cuts the MRE of its host by 70 % or more @ d, WLR"] == "no"
-    assert said["GTS lowers the NRMSE of its host @ d, ZILN"] == "yes"
-    assert said["GTS leaves the XAUC of its host within 0.002 @ d, MDME"] == "yes"
+    answers = holds(debiasing.extension_claims(found, "d"))
+    assert answers["GTS cuts the TRE of its host by 70 % or more @ d, WLR"] == "yes"
+    assert answers["GTS cuts the MRE of its host by 70 % or more @ d, WLR"] == "no"
+    assert answers["GTS lowers the NRMSE of its host @ d, ZILN"] == "yes"
+    assert answers["GTS leaves the XAUC of its host within 0.002 @ d, MDME"] == "yes"
 
 
 def test_schemes_and_instances_compare_with_transuns_own():
     found = {("LogSUN", "S0"): reports(TRE=0.2), ("LogSUN", "S1"): reports(XAUC=0.8), ("LogSUN", "S2"): reports()}
-    said = holds(schemes.claims(found, "d"))
-    assert said["S2 beats S0 in TRE @ d"] == "yes"
-    assert said["S2 beats S1 in XAUC @ d"] == "no"
-    assert said["S2 beats S0 in NMAE @ d"] == "within noise"
-    found = {row.id: reports(TRE=0.2, NRMSE=1.1, XAUC=0.6) for row in instances.TABLE.rows}
-    found[instances.TABLE.rows[0].id] = reports(MRE=0.3)
-    said = holds(instances.claims(found, "d"))
-    assert said.pop("TranSUN's slope beats κ = |u| in MRE @ d") == "no"
-    assert said["MSE is a better point loss than MSPE (TRE) @ d"] == "yes"
-    assert said["TranSUN's slope beats κ = 1/(|u|+ε) in XAUC @ d"] == "yes"
+    answers = holds(ablations.scheme_claims(found, "d"))
+    assert answers["S2 beats S0 in TRE @ d"] == "yes"
+    assert answers["S2 beats S1 in XAUC @ d"] == "no"
+    assert answers["S2 beats S0 in NMAE @ d"] == "within noise"
+    found = {row.id: reports(TRE=0.2, NRMSE=1.1, XAUC=0.6) for row in ablations.INSTANCE_TABLE.rows}
+    found[ablations.INSTANCE_TABLE.rows[0].id] = reports(MRE=0.3)
+    answers = holds(ablations.instance_claims(found, "d"))
+    assert answers.pop("TranSUN's slope beats κ = |u| in MRE @ d") == "no"
+    assert answers["MSE is a better point loss than MSPE (TRE) @ d"] == "yes"
+    assert answers["TranSUN's slope beats κ = 1/(|u|+ε) in XAUC @ d"] == "yes"
 
 
 def test_sharing_hurts_where_it_does():
@@ -76,42 +76,42 @@ def test_sharing_hurts_where_it_does():
     found = {("LogSUN", label): reports() for label in SHARING}
     found["LogSUN", one] = reports(TRE=0.2)
     found["LogSUN", three] = reports(TRE=0.05, NRMSE=1.2)
-    said = holds(sharing.claims(found, "d"))
-    assert said["Sharing the embedding changes TRE by less than 0.02 and NRMSE by less than 1 % @ d"] == "yes"
+    answers = holds(ablations.sharing_claims(found, "d"))
+    assert answers["Sharing the embedding changes TRE by less than 0.02 and NRMSE by less than 1 % @ d"] == "yes"
     hurts = "Sharing more layers hurts: worse {} than with the embedding alone @ d, {}"
-    assert said[hurts.format("TRE", one)] == "yes"
-    assert said[hurts.format("TRE", two)] == "within noise"
-    assert said[hurts.format("TRE", three)] == "no"
-    assert said[hurts.format("NRMSE", three)] == "yes"
+    assert answers[hurts.format("TRE", one)] == "yes"
+    assert answers[hurts.format("TRE", two)] == "within noise"
+    assert answers[hurts.format("TRE", three)] == "no"
+    assert answers[hurts.format("NRMSE", three)] == "yes"
     found["LogSUN", none] = reports(TRE=0.2)
-    assert next(iter(holds(sharing.claims(found, "d")).values())) == "no"
+    assert next(iter(holds(ablations.sharing_claims(found, "d")).values())) == "no"
 
 
 def test_corrections_are_comparable_when_not_worse():
-    found = {row.id: reports() for row in posthoc.POSTHOC.rows}
+    found = {row.id: reports() for row in debiasing.POSTHOC.rows}
     found["LogMSE", "-"] = reports(TRE=1.0)
     found["LogMSE", "SIR"] = reports(TRE=0.05)
     found["LogMSE", "NTE"] = reports(TRE=0.5)
-    said = list(holds(posthoc.claims(found, "d")).values())
-    assert said == ["yes", "yes", "no", "yes"]
+    answers = list(holds(debiasing.posthoc_claims(found, "d")).values())
+    assert answers == ["yes", "yes", "no", "yes"]
 
 
 def test_epsilon_is_flat_or_not():
-    found = {row.label: reports() for row in epsilon.EPSILON.rows}
+    found = {row.label: reports() for row in figures.EPSILON.rows}
     found["1000"] = reports(TRE=0.5)
-    assert list(holds(epsilon.EPSILON.claims(found, "d")).values()) == ["yes", "within noise", "yes"]
+    assert list(holds(figures.EPSILON.claims(found, "d")).values()) == ["yes", "within noise", "yes"]
     found["0.01"] = reports(NRMSE=1.2)
-    assert next(iter(holds(epsilon.EPSILON.claims(found, "d")).values())) == "no"
+    assert next(iter(holds(figures.EPSILON.claims(found, "d")).values())) == "no"
 
 
 def test_epsilon_shows_the_noise_of_seeds():
-    (point, *_) = epsilon.EPSILON.panel({"0.1": reports()})["points"]
+    (point, *_) = figures.EPSILON.panel({"0.1": reports()})["points"]
     mean, error = point["TRE"]
     assert mean == pytest.approx(0.1)
     assert error == pytest.approx(1e-5 / 3**0.5)
 
 
-def test_bins_are_means_over_seeds_and_judged_by_the_worst():
+def test_bins_are_means_over_seeds_and_the_worst_one_decides():
     def seeds(*stre: list[float], slope: tuple[float, ...] = ()) -> list[dict]:
         found = []
         for values in stre:
@@ -123,14 +123,14 @@ def test_bins_are_means_over_seeds_and_judged_by_the_worst():
         "LogMSE": seeds([0.5, -3.0], [0.5, -5.0]),
         "LogSUN": seeds([0.5, -1.0], [0.7, -1.0], slope=(0.3, 0.2)),
     }
-    panel = binned.BINS.panel(found)
+    panel = figures.BINS.panel(found)
     assert panel["target"]["LogMSE"]["stre"] == [0.5, -4.0]
-    assert [claim.holds for claim in binned.BINS.claims(found, "d")] == ["yes", "yes", "yes"]
+    assert [claim.holds for claim in figures.BINS.claims(found, "d")] == ["yes", "yes", "yes"]
     found["LogSUN"] = seeds([0.5, -9.0], slope=(0.2, 0.3))
-    assert [claim.holds for claim in binned.BINS.claims(found, "d")] == ["no", "no", "no"]
+    assert [claim.holds for claim in figures.BINS.claims(found, "d")] == ["no", "no", "no"]
 
 
-def test_curves_are_judged_over_seeds():
+def test_curves_are_tested_over_seeds():
     levels = {"LogMSE": {"PGR": [0.5, 0.52, 0.51]}, "LogSUN": {"PGR": [1.01, 0.99, 1.02]}, "MSE": {"PGR": [1.0] * 3}}
     assert [claim.holds for claim in curves.TRAINING.claims(levels, "d")] == ["yes", "yes"]
     levels = {"LogMSE": {"PGR": [0.5, 1.2, 0.9]}, "LogSUN": {"PGR": [1.3, 1.31, 0.7]}}

@@ -2,9 +2,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from transun_paper.lab.encoded_dataset import Frozen
-from transun_paper.lab.sources import cache_path
-from transun_paper.tables.sources import freeze_own
+from transun_paper.lab.encoded_dataset import EncodedDataset, cache_path
+from transun_paper.lab.sources import encode_user_datasets
 
 
 def write_dtmart(folder, rows: int = 400, seed: int = 0) -> None:
@@ -25,17 +24,17 @@ def write_dtmart(folder, rows: int = 400, seed: int = 0) -> None:
 def test_a_persons_files_are_frozen_once_and_anew_when_they_change(tmp_path):
     write_dtmart(tmp_path)
     cache = tmp_path / "cache"
-    keys = freeze_own(cache, {"dtmart": tmp_path})
-    data = Frozen.load(cache_path(cache, keys["dtmart"]))
+    keys = encode_user_datasets(cache, {"dtmart": tmp_path})
+    data = EncodedDataset.load(cache_path(cache, keys["dtmart"]))
     assert sum(data.sizes.values()) == 400
     assert data.sizes["train"] > 4 * data.sizes["valid"]
-    assert freeze_own(cache, {"dtmart": tmp_path}) == keys
+    assert encode_user_datasets(cache, {"dtmart": tmp_path}) == keys
     write_dtmart(tmp_path, seed=1)
-    assert freeze_own(cache, {"dtmart": tmp_path}) != keys
+    assert encode_user_datasets(cache, {"dtmart": tmp_path}) != keys
 
 
 def test_other_names_and_missing_files_are_refused(tmp_path):
     with pytest.raises(ValueError, match="'globo' is not among the paper's data sets"):
-        freeze_own(tmp_path, {"globo": tmp_path})
+        encode_user_datasets(tmp_path, {"globo": tmp_path})
     with pytest.raises(FileNotFoundError, match=r"train-item-views\.csv; the folder must hold it"):
-        freeze_own(tmp_path, {"cikm16": tmp_path})
+        encode_user_datasets(tmp_path, {"cikm16": tmp_path})

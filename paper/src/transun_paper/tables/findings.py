@@ -1,0 +1,194 @@
+"""Claims of the paper answered from reports: yes, no, within noise, or unknown."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+from transun.metrics import metric_named
+from transun_paper.lab.compare import (
+    SIGNIFICANCE,
+    Difference,
+    Reports,
+    difference,
+    mean_with_error,
+    paired_t,
+    seed_mean,
+)
+
+YES, NO, NOISE, UNKNOWN = "yes", "no", "within noise", "unknown"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Whether something holds, and the numbers that show it."""
+
+    holds: str
+    evidence: str
+
+
+NOT_RUN = Finding(UNKNOWN, "not run, or failed")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A claim of the paper, the data set where it was checked, whether it holds there, and the numbers."""
+
+    claim: str
+    where: str
+    holds: str
+    evidence: str
+
+    @classmethod
+    def of(cls, claim: str, where: str, finding: Finding) -> "Answer":
+        """The answer that a finding gives to a claim."""
+        return cls(claim, where, finding.holds, finding.evidence)
+
+
+@dataclass(frozen=True)
+class TestRows:
+    """Metrics of test rows; their noise is that of the seeds and of the rows.
+
+    Args:
+        inside: the keys under which they are in a report; () is the report itself.
+
+    """
+
+    inside: tuple[str, ...] = ()
+    __test__ = False  # pytest would take the class for a test
+    noise = "of seeds and test rows"
+
+    def values(self, reports: Reports, metric: str) -> list[float | None]:
+        """The metric of every seed."""
+        return [report["metrics"][metric] for report in self._within(reports)]
+
+    def mean_with_error(self, reports: Reports, metric: str) -> tuple[float, float]:
+        """The mean over seeds and its standard error."""
+        return mean_with_error(self._within(reports), metric)
+
+    def minus(self, first: Reports, second: Reports, metric: str, factor: float = 1.0) -> Difference:
+        """The metric of the first minus `factor` times that of the second."""
+        scaled = [_scaled(report, metric, factor) for report in self._within(second)]
+        return difference(self._within(first), scaled, metric)
+
+    def _within(self, reports: Reports) -> Reports:
+        for key in self.inside:
+            reports = [report[key] for report in reports]
+        return reports
+
+
+@dataclass(frozen=True)
+class TrainRows:
+    """Metrics of training rows. The fit of these rows concerns no others, so their only noise is that of the seeds."""
+
+    noise = "of seeds"
+
+    def values(self, reports: Reports, metric: str) -> list[float | None]:
+        """The metric of every seed."""
+        return [report["train"][metric] for report in reports]
+
+    def mean_with_error(self, reports: Reports, metric: str) -> tuple[float, float]:
+        """The mean over seeds and its standard error."""
+        return seed_mean([report["train"][metric] for report in reports])
+
+    def minus(self, first: Reports, second: Reports, metric: str, factor: float = 1.0) -> Difference:
+        """The metric of the first minus `factor` times that of the second."""
+        a = [report["train"][metric] for report in first]
+        b = [factor * report["train"][metric] for report in second]
+        gaps = [x - y for x, y in zip(a, b, strict=True)]
+        return Difference(*seed_mean(gaps), paired_t(a, b))
+
+
+Rows = TestRows | TrainRows
+
+
+def able(*all_reports: Reports) -> bool:
+    """Whether all of these methods were run and none failed."""
+    return all(reports and not any("failed" in report for report in reports) for reports in all_reports)
+
+
+def better(rows: Rows, first: Reports, second: Reports, metric: str, factor: float = 1.0) -> Finding:
+    """Whether the first's metric is below `factor` times the second's; above it for metrics where more is better."""
+    if not able(first, second) or not _finite(rows, first, second, metric):
+        return NOT_RUN
+    gap = rows.minus(first, second, metric, factor)
+    a, b = rows.mean_with_error(first, metric)[0], rows.mean_with_error(second, metric)[0]
+    change = f", {(a - b) / abs(b):+.0%}" if b and not _more_is_better(metric) else ""
+    return Finding(_holds(metric, gap), f"{metric} {_number(a)} against {_number(b)}{change}, {_chance(gap.p)}")
+
+
+def near(rows: Rows, first: Reports, second: Reports, metric: str, margin: float, share: float = 0.0) -> Finding:
+    """Whether two methods' metrics are within `margin` + `share`·(the second's metric) of each other.
+
+    Yes when the 95 % interval of the difference lies inside, no when it lies outside.
+    """
+    if not able(first, second) or not _finite(rows, first, second, metric):
+        return NOT_RUN
+    gap = rows.minus(first, second, metric)
+    allowed = margin + share * abs(rows.mean_with_error(second, metric)[0])
+    reach = 1.96 * gap.error
+    holds = YES if abs(gap.value) + reach < allowed else NO if abs(gap.value) - reach > allowed else NOISE
+    return Finding(holds, f"{metric} differs by {gap.value:+.4f} ± {reach:.4f}, allowed {allowed:.4f}")
+
+
+def below(first: Sequence[float], second: Sequence[float], evidence: str) -> Finding:
+    """Whether values are below others, by a t-test paired by seed; the p-value is appended to the evidence."""
+    p = paired_t(first, second)
+    holds = NOISE if p >= SIGNIFICANCE else YES if fmean(first) < fmean(second) else NO
+    return Finding(holds, f"{evidence}, p = {p:.2g} over {len(first)} seeds")
+
+
+def every(findings: Sequence[Finding]) -> Finding:
+    """All findings at once: no if one of them is no, yes if all of them are."""
+    answers = [finding.holds for finding in findings]
+    worst = next((answer for answer in (NO, UNKNOWN, NOISE) if answer in answers), YES)
+    return Finding(worst, "; ".join(finding.evidence for finding in findings))
+
+
+def either(better: Finding, equal: Finding) -> Finding:
+    """Better or equal: the first finding if it is yes, else the second."""
+    return better if better.holds == YES else equal
+
+
+def best_of(rows: Rows, chosen: str, reports: Mapping[str, Reports], metric: str) -> Finding:
+    """Whether a method has the best metric of all: by more than noise (yes), within noise, or beaten beyond it (no)."""
+    usable = {name: seeds for name, seeds in reports.items() if able(seeds)}
+    if chosen not in usable or len(usable) < 2:
+        return NOT_RUN
+    value = {name: rows.mean_with_error(seeds, metric)[0] for name, seeds in usable.items()}
+    badness = metric_named(metric).badness
+    rival = min((name for name in value if name != chosen), key=lambda name: badness(value[name]))
+    gap = rows.minus(usable[chosen], usable[rival], metric)
+    numbers = f"{metric}: {chosen} {_number(value[chosen])}, best other {rival} {_number(value[rival])}"
+    return Finding(_holds(metric, gap), f"{numbers}, {_chance(gap.p)}")
+
+
+def _more_is_better(metric: str) -> bool:
+    return metric_named(metric).better == "higher"
+
+
+def _holds(metric: str, gap: Difference) -> str:
+    """Whether a difference of a metric is an improvement."""
+    if gap.p >= SIGNIFICANCE or math.isnan(gap.p):
+        return NOISE
+    return YES if (gap.value > 0) == _more_is_better(metric) else NO
+
+
+def _number(value: float) -> str:
+    return f"{value:.4f}" if abs(value) < 100 else f"{value:,.0f}"
+
+
+def _chance(p: float) -> str:
+    return f"p = {p:.2g}" if p >= 1e-4 else "p < 0.0001"
+
+
+def _scaled(report: Mapping[str, Any], metric: str, factor: float) -> dict[str, Any]:
+    return {
+        "metrics": {metric: factor * report["metrics"][metric]},
+        "left_out": {metric: [factor * value for value in report["left_out"][metric]]},
+    }
+
+
+def _finite(rows: Rows, first: Reports, second: Reports, metric: str) -> bool:
+    return None not in (*rows.values(first, metric), *rows.values(second, metric))
