@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from transun.data import read_table
-from transun.data.schema import MissingColumnError, require
+from transun.data.schema import MissingColumnError, require_columns
 
 
 def test_a_missing_column_is_an_error_of_its_own() -> None:
@@ -18,4 +18,4 @@ def test_a_missing_column_is_an_error_of_its_own() -> None:
     with pytest.raises(
         MissingColumnError, match=r"^a\.parquet: there is no column 'y'.*The table has x0, .* and 5 more"
     ):
-        require([f"x{i}" for i in range(25)], ["y"], Path("a.parquet"))
+        require_columns([f"x{i}" for i in range(25)], ["y"], Path("a.parquet"))

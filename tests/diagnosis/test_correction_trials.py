@@ -7,7 +7,7 @@ from transun.diagnosis import diagnose
 from transun.diagnosis.advice import choose_head, variance_power_by_bins
 from transun.diagnosis.candidates import log_like
 from transun.diagnosis.correction_trials import FOLDS, correction_trials, out_of_fold, run_trials
-from transun.diagnosis.result import Estimate
+from transun.metrics import Estimate
 from transun.models.spec import dumps, loads
 from transun.schemes import PowerVariance
 

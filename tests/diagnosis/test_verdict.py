@@ -12,8 +12,9 @@ from transun.diagnosis import diagnose
 from transun.diagnosis.assessment import assess, total_intervals
 from transun.diagnosis.passes import first_pass, second_pass
 from transun.diagnosis.reading import ColumnNames, ColumnRows
-from transun.diagnosis.result import Estimate, Segment, SegmentTable
+from transun.diagnosis.result import Segment, SegmentTable
 from transun.diagnosis.verdict import worst, write_verdict
+from transun.metrics import Estimate
 
 SETS, ROWS = 100, 3000
 

@@ -21,7 +21,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
 from transun.data import Features, Id, Standardised
-from transun.estimators.nested_params import arguments, rebuild
+from transun.estimators.nested_params import rebuild, value_arguments
 from transun.estimators.network import NetworkRegressor
 from transun.heads import GTS, MSE, ZILN, Gamma, LogMSE, LogSUN, PointHead, QuantileMean, TranSUN
 from transun.schemes import PowerVariance
@@ -355,7 +355,7 @@ def test_unknown_parameters_are_named(params, message):
 
 
 def test_arguments_of_values_only():
-    assert arguments(GTS) == arguments(3) == arguments(None) == {}
+    assert value_arguments(GTS) == value_arguments(3) == value_arguments(None) == {}
     head = PointHead()
     assert rebuild(head, {"transform": head.transform}) is head
 

@@ -86,7 +86,7 @@ def test_the_page_shows_every_part(report):
         "loss term inner.point",
         "loss term bias",
         "PGR, validation rows",
-        "NRMSE, validation rows",
+        "RMSE, validation rows",
         "mean slope κ",
         "signed TRE",
         "Feature plan",

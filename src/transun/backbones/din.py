@@ -12,7 +12,7 @@ from torch.nn.functional import linear as affine
 
 from transun.backbones.activations import Activation, Dice, Sigmoid
 from transun.backbones.backbone import Inputs
-from transun.backbones.embedding import Dimension, Embedding, EmbeddingMLP, column_widths, dense, linear
+from transun.backbones.embedding import Dimension, Embedding, EmbeddingMLP, column_widths, dense, linear_layer
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ class ActivationUnit(nn.Module):
 
     def __init__(self, width: int, hidden: Sequence[int], activation: Activation) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(linear(*pair) for pair in pairwise((4 * width, *hidden, 1)))
+        self.layers = nn.ModuleList(linear_layer(*pair) for pair in pairwise((4 * width, *hidden, 1)))
         self.activations = nn.ModuleList(activation.build(units) for units in hidden)
 
     def forward(self, q: Tensor, k: Tensor, present: Tensor) -> Tensor:

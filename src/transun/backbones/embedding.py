@@ -171,13 +171,13 @@ class Dense(nn.Sequential):
 def dense(in_features: int, out_features: int, dropout: float = 0.0, activation: Activation = ReLU()) -> Dense:
     """One hidden layer with He initialisation and zero bias."""
     return Dense(
-        linear(in_features, out_features),
+        linear_layer(in_features, out_features),
         activation.build(out_features),
         *([nn.Dropout(dropout)] if dropout else []),
     )
 
 
-def linear(in_features: int, out_features: int) -> nn.Linear:
+def linear_layer(in_features: int, out_features: int) -> nn.Linear:
     """A linear layer with He initialisation and zero bias."""
     layer = nn.Linear(in_features, out_features)
     nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")

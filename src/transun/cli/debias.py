@@ -145,7 +145,7 @@ def _model(
 ) -> None:
     from transun.cli.training import TrainingJob, choose_segments, resume_file, show_report
     from transun.data import drop_missing, read_table
-    from transun.data.schema import require
+    from transun.data.schema import require_columns
     from transun.diagnosis.evaluation import evaluate_held_out, matches_certificate
     from transun.report.assessment import side_by_side_table
     from transun.report.formatting import as_json as dump
@@ -157,7 +157,7 @@ def _model(
     base = load_trained(folder)
     with readable(data) as source:
         table = read_table(source)
-    require(table.column_names, [base.target, *by])
+    require_columns(table.column_names, [base.target, *by])
     table, _ = drop_missing(table, base.target)
     rows, test = hold_out(table, test_share, recipe.seed)
     plan = plan_debiasing(base, rows)

@@ -71,7 +71,7 @@ def fit(
     """
     from transun.cli.training import TrainingJob, choose_segments, make_recipe, resume_file, show_report
     from transun.data import drop_missing, read_table
-    from transun.data.schema import require
+    from transun.data.schema import require_columns
     from transun.report.formatting import as_json as dump
     from transun.tables.model import embedding_mlp
     from transun.tables.plan import make_plan, parse_head
@@ -82,7 +82,7 @@ def fit(
         parse_head(head)
     with readable(data) as source:
         table = read_table(source)
-    require(table.column_names, [target, *([weight] if weight else []), *(exclude or []), *(by or [])])
+    require_columns(table.column_names, [target, *([weight] if weight else []), *(exclude or []), *(by or [])])
     if target in (by or []):
         raise ValueError(f"segments by the target {target!r} would call every model biased: use columns known before")
     table, dropped = drop_missing(table, target)

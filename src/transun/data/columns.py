@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from transun.data.formats import CSV, FORMATS, MemoryStream, TableStream, find_files
-from transun.data.schema import holds_numbers, require
+from transun.data.schema import holds_numbers, require_columns
 from transun.data.table import as_numbers, column_array, read_table
 from transun.support.extras import need
 
@@ -118,7 +118,7 @@ def open_columns(source: Any, numbers: Sequence[str], labels: Sequence[str] = ()
             return Columns(stream)
     table = read_table(source)
     _require_numbers(table.schema, numbers)
-    return Columns(MemoryStream(table.select(require(table.column_names, names))))
+    return Columns(MemoryStream(table.select(require_columns(table.column_names, names))))
 
 
 @contextmanager
@@ -162,7 +162,7 @@ def is_numeric(columns: Columns, name: str) -> bool:
 
 
 def _require_numbers(schema: "pa.Schema", names: Sequence[str]) -> None:
-    require(schema.names, names)
+    require_columns(schema.names, names)
     is_null = need("pyarrow").types.is_null
     numeric = [field.name for field in schema if holds_numbers(field.type) or is_null(field.type)]
     for name in names:

@@ -13,7 +13,7 @@ from torch import Tensor
 from transun.data.dataset import Dataset
 from transun.data.kinds import Inputs, Kind
 from transun.data.saving import fits_type, from_object, to_object
-from transun.data.schema import require
+from transun.data.schema import require_columns
 from transun.data.table import as_numbers, column_array, read_table, targets
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Features:
             if not isinstance(kind, Kind):
                 raise TypeError(f"column {name!r} has kind {kind!r}: give an instance of one, such as Id()")
             if kind.shares_table_with is not None:
-                owner_name = require(self.columns, [kind.shares_table_with])[0]
+                owner_name = require_columns(self.columns, [kind.shares_table_with])[0]
                 owner = self.columns[owner_name]
                 if owner.shares_table_with is not None:
                     raise ValueError(

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from transun.data.parquet import ParquetFiles
-from transun.data.schema import refuse_duplicates, require
+from transun.data.schema import refuse_duplicates, require_columns
 from transun.support.extras import need
 from transun.support.suggest import did_you_mean
 
@@ -123,7 +123,7 @@ class _FileByFile(TableStream):
 
     def _read(self, file: Path) -> "pa.Table":
         table = self.format.read(file, self.columns)
-        return table.select(require(table.column_names, self.columns))
+        return table.select(require_columns(table.column_names, self.columns))
 
     def pieces(self) -> Iterator[tuple["pa.Table", int]]:
         bytes_before = 0
@@ -148,7 +148,7 @@ class Parquet(Format):
             with parquet.ParquetFile(file) as opened:
                 names = opened.schema_arrow.names
                 refuse_duplicates(names, file)
-                return opened.read(columns=None if columns is None else require(names, columns))
+                return opened.read(columns=None if columns is None else require_columns(names, columns))
         except (pa.ArrowInvalid, OSError) as error:
             raise ValueError(
                 f"{file} is truncated or no Parquet file ({first_line(error)}): write or download it again"
@@ -214,7 +214,7 @@ class _CsvStream(TableStream):
         with files[0].open("rb") as raw, _csv_reader(files[0], raw, {}, None) as reader:
             inferred = reader.schema
         types: dict[str, Any] = {}
-        for name in require(inferred.names, columns):
+        for name in require_columns(inferred.names, columns):
             if inferred.names.count(name) > 1:
                 raise ValueError(f"{files[0]} has {inferred.names.count(name)} columns {name!r}: rename all but one")
             type_ = inferred.field(name).type

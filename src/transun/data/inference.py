@@ -11,7 +11,7 @@ import numpy as np
 
 from transun.data.features import Features
 from transun.data.kinds import Bag, Buckets, Datetime, Id, Kind, Lists, Numbered, Split
-from transun.data.schema import require
+from transun.data.schema import require_columns
 from transun.data.table import as_numbers, as_times, column_array, read_table, targets
 from transun.support.extras import need
 
@@ -64,7 +64,7 @@ def infer(
     table = read_table(source)
     targets(table, target)
     declared = dict(columns or {})
-    taken = {target, *require(table.column_names, exclude), *([weight] if weight else [])}
+    taken = {target, *require_columns(table.column_names, exclude), *([weight] if weight else [])}
     taken |= {source for name, kind in declared.items() for source in kind.sources(name)}
     candidates = [name for name in table.column_names if name not in taken]
     guesses = _numbered(table, candidates)

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import torch
 
 from transun.data import hashing
-from transun.data.schema import holds_lists, holds_numbers, require
+from transun.data.schema import holds_lists, holds_numbers, require_columns
 from transun.support.extras import need
 
-__all__ = ["ParquetFiles", "Piece", "RowGroup", "Segment", "cuts", "segments"]
+__all__ = ["ParquetFiles", "Piece", "RowGroup", "RowRange", "cuts", "segments"]
 
 # Rows decoded at a time: few enough for their temporaries to be small beside a buffer, enough to outweigh fixed costs.
 _PIECE_ROWS = 1 << 15
@@ -30,7 +30,7 @@ class RowGroup(NamedTuple):
     rows: int
 
 
-class Segment(NamedTuple):
+class RowRange(NamedTuple):
     """Rows start..stop-1 of one row group."""
 
     group: int
@@ -85,11 +85,11 @@ class ParquetFiles:
                 )
             self.contents[name] = known if content == _NOTHING else content
 
-    def segments(self, seed: int | None = None, index: int = 0, count: int = 1) -> list[Segment]:
+    def segments(self, seed: int | None = None, index: int = 0, count: int = 1) -> list[RowRange]:
         """The rows that worker `index` of `count` reads, by default all of them in order; see `segments`."""
         return segments(self.rows, seed, index, count)
 
-    def read(self, segments: Iterable[Segment], columns: Sequence[str]) -> Iterator[Piece]:
+    def read(self, segments: Iterable[RowRange], columns: Sequence[str]) -> Iterator[Piece]:
         """The rows of the segments in small pieces, only the named columns."""
         for number, start, stop in segments:
             group = self.groups[number]
@@ -118,7 +118,7 @@ def cuts(total: int, parts: int) -> list[int]:
     return [total * part // parts for part in range(parts + 1)]
 
 
-def segments(rows: Sequence[int], seed: int | None, index: int = 0, count: int = 1) -> list[Segment]:
+def segments(rows: Sequence[int], seed: int | None, index: int = 0, count: int = 1) -> list[RowRange]:
     """The rows that worker `index` of `count` reads: an equal share of the rows of all row groups, in their order.
 
     Args:
@@ -129,7 +129,7 @@ def segments(rows: Sequence[int], seed: int | None, index: int = 0, count: int =
         count: how many workers.
 
     >>> segments([4, 4], seed=None, index=0, count=2), segments([4, 4], seed=None, index=1, count=4)
-    ([Segment(group=0, start=0, stop=4)], [Segment(group=0, start=2, stop=4)])
+    ([RowRange(group=0, start=0, stop=4)], [RowRange(group=0, start=2, stop=4)])
 
     """
     order = list(range(len(rows)))
@@ -140,7 +140,7 @@ def segments(rows: Sequence[int], seed: int | None, index: int = 0, count: int =
     for group in order:
         start, stop = max(first - before, 0), min(last - before, rows[group])
         if start < stop:
-            chosen.append(Segment(group, start, stop))
+            chosen.append(RowRange(group, start, stop))
         before += rows[group]
     return chosen
 
@@ -167,7 +167,7 @@ def _contents(file: Path, schema: Any, columns: Iterable[str] | None) -> dict[st
     for name in columns or names:
         if names.count(name) > 1:
             raise ValueError(f"{file} has {names.count(name)} columns {name!r}: rename or drop all but one")
-    return {name: _content(schema.field(name).type) for name in require(names, columns or names, file)}
+    return {name: _content(schema.field(name).type) for name in require_columns(names, columns or names, file)}
 
 
 def _content(type_: Any) -> str:

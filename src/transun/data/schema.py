@@ -8,7 +8,7 @@ from typing import Any
 from transun.support.extras import need
 from transun.support.suggest import did_you_mean
 
-__all__ = ["MissingColumnError", "holds_lists", "holds_numbers", "refuse_duplicates", "require"]
+__all__ = ["MissingColumnError", "holds_lists", "holds_numbers", "refuse_duplicates", "require_columns"]
 
 
 class MissingColumnError(ValueError):
@@ -37,12 +37,12 @@ class MissingColumnError(ValueError):
         return f"{where}there is no column {self.name!r}: {hint}"
 
 
-def require(columns: Iterable[str], wanted: Iterable[str], file: Path | None = None) -> list[str]:
+def require_columns(columns: Iterable[str], wanted: Iterable[str], file: Path | None = None) -> list[str]:
     """The wanted names if the table has all of them; otherwise `MissingColumnError` for the first one it lacks.
 
-    >>> require(["price", "item"], ["item"])
+    >>> require_columns(["price", "item"], ["item"])
     ['item']
-    >>> require(["price", "item"], ["prise"])
+    >>> require_columns(["price", "item"], ["prise"])
     Traceback (most recent call last):
     transun.data.schema.MissingColumnError: there is no column 'prise': did you mean 'price'? The table has price, item
     """

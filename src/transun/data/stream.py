@@ -12,7 +12,7 @@ from torch import Tensor
 from transun.data import hashing
 from transun.data.dataset import Batch, tensor
 from transun.data.formats import PARQUET
-from transun.data.parquet import ParquetFiles, Piece, Segment, cuts
+from transun.data.parquet import ParquetFiles, Piece, RowRange, cuts
 from transun.data.prefetch import prefetch
 
 __all__ = ["Encoder", "ParquetStream", "buffers"]
@@ -190,7 +190,7 @@ class ParquetStream:
                 block[name] = moved if order is None else moved.index_select(0, order)
             yield block
 
-    def _pieces(self, chosen: list[Segment]) -> Iterator[ColumnTensors]:
+    def _pieces(self, chosen: list[RowRange]) -> Iterator[ColumnTensors]:
         needed = list(dict.fromkeys([*self._numbers, *self.features.sources]))
         for piece in self._files.read(chosen, needed):
             try:

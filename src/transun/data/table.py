@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from transun.data.formats import find_files, first_line
-from transun.data.schema import holds_lists, holds_numbers, refuse_duplicates, require
+from transun.data.schema import holds_lists, holds_numbers, refuse_duplicates, require_columns
 from transun.support.extras import need
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def read_table(source: Any, columns: Iterable[str] | None = None) -> "pa.Table":
     else:
         table = _from_frame(source)
     refuse_duplicates(table.column_names)
-    return table if wanted is None else table.select(require(table.column_names, wanted))
+    return table if wanted is None else table.select(require_columns(table.column_names, wanted))
 
 
 def _from_path(path: Path, wanted: tuple[str, ...] | None) -> "pa.Table":
@@ -123,7 +123,7 @@ def column_array(table: "pa.Table", name: str) -> "pa.Array":
     [1.5, None]
     """
     pa, compute = need("pyarrow"), need("pyarrow.compute")
-    column = table[require(table.column_names, [name])[0]]
+    column = table[require_columns(table.column_names, [name])[0]]
     stored = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     type_ = pa.large_string() if stored in (pa.string(), pa.string_view()) else stored
     if pa.types.is_dictionary(column.type):

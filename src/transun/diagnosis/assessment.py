@@ -14,20 +14,21 @@ from transun import metrics
 from transun.diagnosis.interval import (
     TOTALS,
     VERDICT_LEVEL,
+    bias_p_value,
     capped_interval,
     differs_from_one,
     mean_interval,
     metric_estimate,
-    p_value,
     ratio_interval,
     total_estimates,
 )
 from transun.diagnosis.moments import Floats
 from transun.diagnosis.passes import FirstPass, SecondPass, first_pass, second_pass
 from transun.diagnosis.reading import ArrayRows
-from transun.diagnosis.result import Assessment, Estimate, Level, Segment, SegmentTable
+from transun.diagnosis.result import Assessment, Level, Segment, SegmentTable
 from transun.diagnosis.segmentation import holm
 from transun.diagnosis.verdict import write_verdict
+from transun.metrics import Estimate
 from transun.metrics.metric import Interval
 
 if TYPE_CHECKING:
@@ -150,7 +151,7 @@ def _segments(first: FirstPass, second: SecondPass) -> tuple[SegmentTable, ...]:
         for column, moments in second.segments.items()
         for index in np.flatnonzero(moments.count).tolist()
     ]
-    adjusted = holm([p_value(second.segments[column], index) for column, index in filled])
+    adjusted = holm([bias_p_value(second.segments[column], index) for column, index in filled])
     segments: dict[str, list[Segment]] = {column: [] for column in second.segments}
     for (column, index), probability in zip(filled, adjusted, strict=True):
         moments = second.segments[column]

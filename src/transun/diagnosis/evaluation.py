@@ -14,7 +14,8 @@ from transun.data import read_table
 from transun.data.fingerprint import fingerprint
 from transun.diagnosis.assessment import assess
 from transun.diagnosis.moments import Floats
-from transun.diagnosis.result import Assessment, Estimate
+from transun.diagnosis.result import Assessment
+from transun.metrics import Estimate
 from transun.models.certificate import Certificate, Measured, Part, read_certificate, write_certificate
 from transun.models.description import describe_model
 from transun.support.extras import need

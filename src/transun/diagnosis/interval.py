@@ -3,8 +3,7 @@
 import math
 
 from transun.diagnosis.moments import RatioMoments, Studentised
-from transun.diagnosis.result import Estimate
-from transun.metrics import PGR, STRE, TRE, Metric
+from transun.metrics import PGR, STRE, TRE, Estimate, Metric
 from transun.metrics.metric import Interval
 from transun.support.extras import need
 
@@ -12,11 +11,11 @@ __all__ = [
     "LEVEL",
     "TOTALS",
     "VERDICT_LEVEL",
+    "bias_p_value",
     "capped_interval",
     "differs_from_one",
     "mean_interval",
     "metric_estimate",
-    "p_value",
     "ratio_interval",
     "total_estimates",
 ]
@@ -123,7 +122,7 @@ def metric_estimate(metric: Metric, value: float, error: float) -> Estimate:
     return Estimate(metric.name, value, low, value + half)
 
 
-def p_value(moments: RatioMoments, group: int = 0) -> float:
+def bias_p_value(moments: RatioMoments, group: int = 0) -> float:
     """The p-value of Σwy = Σwŷ in a group, two-sided, by the same statistic as the intervals.
 
     It is 1 where the predictions look too high and fewer than five rows' worth of right-skewed errors say so: the

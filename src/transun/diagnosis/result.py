@@ -2,43 +2,27 @@
 
 from dataclasses import dataclass
 
+from transun.metrics import Estimate
+
 __all__ = [
     "Advice",
     "Assessment",
-    "Candidate",
     "CorrectionResult",
+    "DiagnosedData",
     "Diagnosis",
-    "Estimate",
     "Histogram",
     "Level",
     "Segment",
     "SegmentTable",
     "Shape",
-    "Source",
     "Test",
+    "TransformCandidate",
     "Verdict",
 ]
 
 
 @dataclass(frozen=True)
-class Estimate:
-    """A number with its 95 % interval [low, high]; NaN where it is undefined.
-
-    >>> 1.0 in Estimate("PGR", 0.9, 0.7, 1.1)
-    True
-    """
-
-    name: str
-    value: float
-    low: float
-    high: float
-
-    def __contains__(self, value: float) -> bool:
-        return self.low <= value <= self.high
-
-
-@dataclass(frozen=True)
-class Source:
+class DiagnosedData:
     """Which rows and columns were read.
 
     Attributes:
@@ -206,7 +190,7 @@ class Shape:
 
 
 @dataclass(frozen=True)
-class Candidate:
+class TransformCandidate:
     """A transform under test.
 
     Attributes:
@@ -237,7 +221,7 @@ class Test:
     conclusion: str
     reason: str
     best: str | None
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[TransformCandidate, ...]
 
 
 @dataclass(frozen=True)
@@ -288,7 +272,7 @@ class Diagnosis(Assessment):
 
     """
 
-    source: Source
+    source: DiagnosedData
     shape: Shape
     test: Test
     corrections: tuple[CorrectionResult, ...]

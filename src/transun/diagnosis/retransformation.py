@@ -27,8 +27,9 @@ import numpy as np
 
 from transun.diagnosis.candidates import NamedTransform
 from transun.diagnosis.moments import Floats
-from transun.diagnosis.result import Candidate, Estimate, Test
+from transun.diagnosis.result import Test, TransformCandidate
 from transun.diagnosis.segmentation import quantile_edges
+from transun.metrics import Estimate
 from transun.support.text_form import dumps
 
 __all__ = ["retransformation_test"]
@@ -96,17 +97,17 @@ def retransformation_test(named: list[NamedTransform], y: Floats, pred: Floats, 
     return Test("biased, but not by retransformation alone", reason, None, tried)
 
 
-def _candidate(named: NamedTransform, gap: _Gap) -> Candidate:
+def _candidate(named: NamedTransform, gap: _Gap) -> TransformCandidate:
     """A transform T with the test of whether training on it explains the gap."""
     whole = abs(gap.log_ratio) or math.inf
     misfit, half = abs(gap.log_left) / whole, 1.96 * gap.error / whole
     left = Estimate("misfit", misfit, max(misfit - half, 0.0), misfit + half)
     predicted, observed = math.exp(gap.log_ratio - gap.log_left), math.exp(gap.log_ratio)
-    candidate = Candidate(named.formula, dumps(named.transform), predicted, observed, left, gap.drift, False)
+    candidate = TransformCandidate(named.formula, dumps(named.transform), predicted, observed, left, gap.drift, False)
     return replace(candidate, consistent=_possible(candidate) and left.high <= _SURE)
 
 
-def _possible(candidate: Candidate) -> bool:
+def _possible(candidate: TransformCandidate) -> bool:
     return candidate.misfit.low <= _TOLERANCE and candidate.drift.low <= _DRIFT
 
 

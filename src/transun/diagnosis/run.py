@@ -17,7 +17,7 @@ from transun.diagnosis.correction_trials import FEWEST, FOLDS, correction_trials
 from transun.diagnosis.interval import TOTALS
 from transun.diagnosis.passes import FirstPass, first_pass, second_pass
 from transun.diagnosis.reading import ColumnNames, ColumnRows
-from transun.diagnosis.result import CorrectionResult, Diagnosis, Source
+from transun.diagnosis.result import CorrectionResult, DiagnosedData, Diagnosis
 from transun.diagnosis.retransformation import retransformation_test
 from transun.diagnosis.shape import effective_rows, shape_of
 
@@ -123,7 +123,9 @@ def _diagnose(columns: Columns, names: ColumnNames, title: str, progress: bool |
     share = {estimate.name: estimate.value for estimate in assessment.metrics}.get("FLOORED", 0.0)
     if share > 0.0:
         skipped.append(f"MRE divides by 0.000001 in {share:.2%} of the rows, whose prediction is 0: do not read it")
-    source = Source(title, names.target, names.pred, names.weight, names.by, first.rows, assessment.rows, len(sample))
+    source = DiagnosedData(
+        title, names.target, names.pred, names.weight, names.by, first.rows, assessment.rows, len(sample)
+    )
     return Diagnosis(
         **{each.name: getattr(assessment, each.name) for each in fields(assessment)},
         source=source,

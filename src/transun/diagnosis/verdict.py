@@ -3,7 +3,8 @@
 import math
 from collections.abc import Sequence
 
-from transun.diagnosis.result import Estimate, Segment, SegmentTable, Verdict
+from transun.diagnosis.result import Segment, SegmentTable, Verdict
+from transun.metrics import Estimate
 
 __all__ = ["percent", "worst", "write_verdict"]
 

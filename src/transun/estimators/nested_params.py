@@ -15,7 +15,7 @@ from torch import nn
 
 from transun.support import text_form
 
-__all__ = ["ValueParameters", "arguments", "rebuild"]
+__all__ = ["ValueParameters", "rebuild", "value_arguments"]
 
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
@@ -55,12 +55,12 @@ class ValueParameters(BaseEstimator):  # type: ignore[misc]
         return self
 
 
-def arguments(value: Any) -> dict[str, Any]:
+def value_arguments(value: Any) -> dict[str, Any]:
     """The constructor arguments of a head, an optimiser or another such value; none for anything else.
 
-    >>> arguments(Adam(0.01))
+    >>> value_arguments(Adam(0.01))
     {'rate': 0.01, 'weight_decay': 0.0}
-    >>> arguments("Adam")
+    >>> value_arguments("Adam")
     {}
     """
     if isinstance(value, type) or not (is_dataclass(value) or isinstance(value, nn.Module)):
@@ -85,7 +85,7 @@ def rebuild(value: Any, changes: Mapping[str, Any]) -> Any:
     ValueError: Invalid parameter 'shared' for PointHead. Valid parameters are: ['criterion', 'transform'].
 
     """
-    before = arguments(value)
+    before = value_arguments(value)
     direct = {key: new for key, new in changes.items() if "__" not in key}
     groups = _grouped({key: new for key, new in changes.items() if "__" in key})
     for name in (*direct, *groups):
@@ -99,7 +99,7 @@ def rebuild(value: Any, changes: Mapping[str, Any]) -> Any:
 
 
 def _within(name: str, value: Any) -> dict[str, Any]:
-    nested = {f"{name}__{inner}": argument for inner, argument in arguments(value).items()}
+    nested = {f"{name}__{inner}": argument for inner, argument in value_arguments(value).items()}
     return nested | {
         key: deeper for outer, argument in nested.items() for key, deeper in _within(outer, argument).items()
     }

@@ -7,8 +7,8 @@ from functools import partial
 
 from transun import metrics
 from transun.diagnosis.interval import TOTALS
-from transun.diagnosis.result import Assessment, CorrectionResult, Estimate, Level, Segment, SegmentTable
-from transun.metrics import Metric
+from transun.diagnosis.result import Assessment, CorrectionResult, Level, Segment, SegmentTable
+from transun.metrics import Estimate, Metric
 from transun.report.document import Cell, Chart, Figure, Paragraph, Section, Table, VerdictBox
 from transun.report.formatting import number, p_value_text, ratio, sentence, share, signed, visible
 from transun.report.svg import Canvas, Scale, linear_scale, log_scale

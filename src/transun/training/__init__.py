@@ -3,7 +3,7 @@
 from transun.training.averaging import EMA, Averaging, Tail
 from transun.training.calibration import balance, calibrate
 from transun.training.engine import Compiled, Eager, Engine
-from transun.training.evaluation import Rows, Source, evaluate, measure, predict
+from transun.training.evaluation import BatchSource, RowBatch, evaluate, measure, predict
 from transun.training.history import Check, History, Step
 from transun.training.loop import fit
 from transun.training.optimisers import (
@@ -28,6 +28,7 @@ __all__ = [
     "Adam",
     "AdamW",
     "Averaging",
+    "BatchSource",
     "Check",
     "Compiled",
     "Eager",
@@ -35,9 +36,8 @@ __all__ = [
     "History",
     "Optimiser",
     "Recipe",
+    "RowBatch",
     "RowWise",
-    "Rows",
-    "Source",
     "Step",
     "Tail",
     "balance",

@@ -13,13 +13,13 @@ from transun.corrections import Correction, TotalRatio, TotalShift
 from transun.data import Batch
 from transun.heads import Corrected
 from transun.models.network import Model
-from transun.training.evaluation import BATCH, Rows, Source
+from transun.training.evaluation import BATCH, BatchSource, RowBatch
 
 __all__ = ["balance", "calibrate"]
 
 
 @torch.no_grad()
-def calibrate(model: Model, data: Source, correction: Correction, *, batch_size: int = BATCH) -> Model:
+def calibrate(model: Model, data: BatchSource, correction: Correction, *, batch_size: int = BATCH) -> Model:
     """A copy of a trained model whose predictions go through a correction learned from held-out rows.
 
     The model itself stays as it is, so the two can be compared. A model that is corrected already gets a second
@@ -53,7 +53,7 @@ def calibrate(model: Model, data: Source, correction: Correction, *, batch_size:
     return corrected.train(model.training)
 
 
-def balance(model: Model, trained: Source, valid: Source | None = None) -> Model:
+def balance(model: Model, trained: BatchSource, valid: BatchSource | None = None) -> Model:
     """A copy of a trained model times the factor that makes a total right: Σy / Σŷ over rows that are not for testing.
 
     Early stopping keeps the weights of least squared error, wherever the total happens to be in that step. Adam adds a
@@ -82,7 +82,7 @@ def balance(model: Model, trained: Source, valid: Source | None = None) -> Model
 
 
 @torch.no_grad()
-def _precisions(model: Model, sources: Sequence[Source]) -> list[float]:
+def _precisions(model: Model, sources: Sequence[BatchSource]) -> list[float]:
     """The inverse of each source's mean squared error; 1 each where one has no error to tell rows apart by."""
     errors = []
     for source in sources:
@@ -99,7 +99,7 @@ def _precisions(model: Model, sources: Sequence[Source]) -> list[float]:
 class _Weighed:
     """Sources one after the other, each row's weight times that of its source."""
 
-    sources: tuple[Source, ...]
+    sources: tuple[BatchSource, ...]
     weights: Sequence[float]
 
     def __len__(self) -> int:
@@ -108,12 +108,12 @@ class _Weighed:
     def targets(self) -> Tensor:
         return torch.cat([source.targets() for source in self.sources])
 
-    def batches(self, size: int, *, seed: int | None = None) -> Iterator[Rows]:
+    def batches(self, size: int, *, seed: int | None = None) -> Iterator[RowBatch]:
         for source, weight in zip(self.sources, self.weights, strict=True):
             for rows in source.batches(size, seed=seed):
                 yield Batch(cast(Any, rows.x), rows.y, _weights(rows) * weight)
 
 
-def _weights(rows: Rows) -> Tensor:
+def _weights(rows: RowBatch) -> Tensor:
     """The weights of a batch's rows, one each where there are none."""
     return torch.ones_like(rows.y) if rows.weight is None else rows.weight

@@ -8,7 +8,7 @@ from torch import Tensor
 from transun.metrics import PGR, Metric
 from transun.models.network import Model
 from transun.training.averaging import Average
-from transun.training.evaluation import Source, measure
+from transun.training.evaluation import BatchSource, measure
 from transun.training.history import Check
 
 __all__ = ["EarlyStopping"]
@@ -29,7 +29,7 @@ class EarlyStopping:
     """
 
     def __init__(
-        self, model: Model, average: Average | None, valid: Source, monitor: Metric, patience: int | None
+        self, model: Model, average: Average | None, valid: BatchSource, monitor: Metric, patience: int | None
     ) -> None:
         self.model, self.average, self.valid, self.monitor, self.patience = model, average, valid, monitor, patience
         self.best: Check | None = None

@@ -10,13 +10,13 @@ from transun.backbones import Inputs
 from transun.metrics import STANDARD, Meter, Metric
 from transun.models.network import Model
 
-__all__ = ["Rows", "Source", "evaluate", "measure", "predict", "predict_with_kappa"]
+__all__ = ["BatchSource", "RowBatch", "evaluate", "measure", "predict", "predict_with_kappa"]
 
 # Large enough that Python is idle most of the time, small enough for any memory.
 BATCH = 16_384
 
 
-class Rows(Protocol):
+class RowBatch(Protocol):
     """A batch: features, targets (B,), and weights (B,) or None."""
 
     @property
@@ -27,19 +27,19 @@ class Rows(Protocol):
     def weight(self) -> Tensor | None: ...
 
 
-class Source(Protocol):
+class BatchSource(Protocol):
     """Data that can be gone through in batches, in order or, with a seed, shuffled. `Dataset` is one."""
 
     def __len__(self) -> int: ...
     def targets(self) -> Tensor:
         """All targets (n,), from which a head learns its constants."""
 
-    def batches(self, size: int, *, seed: int | None = None) -> Iterator[Rows]:
+    def batches(self, size: int, *, seed: int | None = None) -> Iterator[RowBatch]:
         """The rows in batches of at most `size`."""
 
 
 @torch.no_grad()
-def predict(model: Model, data: Source, *, batch_size: int = BATCH) -> Tensor:
+def predict(model: Model, data: BatchSource, *, batch_size: int = BATCH) -> Tensor:
     """Predictions (n,) for every row, in order.
 
     >>> data = Dataset({"a": [0.0, 1.0]}, [1.0, 3.0])
@@ -50,7 +50,7 @@ def predict(model: Model, data: Source, *, batch_size: int = BATCH) -> Tensor:
 
 
 @torch.no_grad()
-def predict_with_kappa(model: Model, data: Source, *, batch_size: int = BATCH) -> tuple[Tensor, Tensor | None]:
+def predict_with_kappa(model: Model, data: BatchSource, *, batch_size: int = BATCH) -> tuple[Tensor, Tensor | None]:
     """Predictions (n,) and the slope κ(u) of the bias branch (n,), or None where the head has none, in one pass.
 
     >>> data = Dataset({"a": [0.0, 1.0]}, [2.0, 2.0])
@@ -69,7 +69,7 @@ def predict_with_kappa(model: Model, data: Source, *, batch_size: int = BATCH) -
 
 
 @torch.no_grad()
-def measure(model: Model, data: Source, metrics: Iterable[Metric] = STANDARD, *, batch_size: int = BATCH) -> Meter:
+def measure(model: Model, data: BatchSource, metrics: Iterable[Metric] = STANDARD, *, batch_size: int = BATCH) -> Meter:
     """A meter filled with the model's predictions: merge those of several shards, then compute."""
     meter = Meter(*metrics)
     for pred, rows in _predictions(model, data, batch_size):
@@ -78,7 +78,7 @@ def measure(model: Model, data: Source, metrics: Iterable[Metric] = STANDARD, *,
 
 
 def evaluate(
-    model: Model, data: Source, metrics: Iterable[Metric] = STANDARD, *, batch_size: int = BATCH
+    model: Model, data: BatchSource, metrics: Iterable[Metric] = STANDARD, *, batch_size: int = BATCH
 ) -> dict[str, float]:
     """Metrics of the model on the data, by name.
 
@@ -89,7 +89,7 @@ def evaluate(
     return measure(model, data, metrics, batch_size=batch_size).compute()
 
 
-def _predictions(model: Model, data: Source, batch_size: int) -> Iterator[tuple[Tensor, Rows]]:
+def _predictions(model: Model, data: BatchSource, batch_size: int) -> Iterator[tuple[Tensor, RowBatch]]:
     training = model.training
     model.eval()
     try:

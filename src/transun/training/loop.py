@@ -15,7 +15,7 @@ from transun.support.text_form import dumps
 from transun.training.averaging import Average
 from transun.training.early_stopping import EarlyStopping
 from transun.training.engine import LossFunction
-from transun.training.evaluation import Rows, Source
+from transun.training.evaluation import BatchSource, RowBatch
 from transun.training.history import History, LossLog, Step, to_step
 from transun.training.recipe import Recipe
 from transun.training.resume import ResumeFile, TrainingState
@@ -29,10 +29,10 @@ _POINTS = 1000
 
 def fit(
     model: Model,
-    data: Source,
+    data: BatchSource,
     recipe: Recipe = Recipe(),
     *,
-    valid: Source | None = None,
+    valid: BatchSource | None = None,
     base: Model | None = None,
     resume: str | Path | None = None,
     on_step: Callable[[Step], None] | None = None,
@@ -141,7 +141,9 @@ def epoch_seed(seed: int, epoch: int) -> int:
     return (seed * 1_000_003 + epoch) % 2**63
 
 
-def _batches(data: Source, epochs: int, batch_size: int, seed: int, done: int) -> Iterator[tuple[int, int, Rows]]:
+def _batches(
+    data: BatchSource, epochs: int, batch_size: int, seed: int, done: int
+) -> Iterator[tuple[int, int, RowBatch]]:
     """Step, epoch and rows of every step from step `done` on; the rows of a step depend on the seed alone."""
     step = 0
     for epoch in range(epochs):
@@ -160,7 +162,7 @@ class TrainStep:
     loss: LossFunction
     clip: float | None
 
-    def __call__(self, rows: Rows) -> dict[str, Tensor]:
+    def __call__(self, rows: RowBatch) -> dict[str, Tensor]:
         """Take the step for these rows, and return the means of the loss terms before it."""
         self.optimiser_step.zero_grad()
         with self.optimiser_step.batch_view(rows.x) as x:
