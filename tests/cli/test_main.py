@@ -85,11 +85,11 @@ def test_core_needs_torch_and_numpy_alone():
 import sys
 for name in ("rich", "typer", "scipy", "sklearn", "altair", "pandas", "polars", "pyarrow"):
     sys.modules[name] = None
-from transun import Constant, EmbeddingMLP, LogSUN, Model, OrderLog, evaluate, fit
+from transun import Constant, EmbeddingMLP, LogSUN, Model, OrderLog, Recipe, evaluate, fit
 log = OrderLog(orders=1000, users=20, items=10, history=3)
 data = log.dataset()
 model = Model(EmbeddingMLP(log.sizes, {"history": "item"}, ("log_price",)), LogSUN())
-fit(model, data)
+fit(model, data, Recipe(epochs=1))
 print(evaluate(model, data))
 """
     result = python("-c", script)

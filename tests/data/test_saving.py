@@ -16,7 +16,7 @@ from transun.data import Bag, Buckets, Datetime, Features, HashedId, Id, Kind, S
 from transun.data.kinds import Inputs
 from transun.data.saving import from_object
 from transun.heads import MSE
-from transun.tables.model import TableModel, train
+from transun.tables import TableModel, train
 
 
 def damaged(**changes: Any) -> str:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from transun.data import read_table
 from transun.data.fingerprint import fingerprint
 from transun.diagnosis.assessment import assess
 from transun.diagnosis.moments import Floats
@@ -120,7 +119,7 @@ def certify_folder(
         seed=description.seed,
         target=trained.target,
         held_out=held_out,
-        fingerprint=fingerprint(read_table(source), _columns(trained)),
+        fingerprint=fingerprint(source, _columns(trained)),
         versions={name: version(name) for name in ("transun", "torch", "numpy", "pyarrow")},
         whole=whole_part(assessment),
         weight=trained.weight,
