@@ -16,7 +16,7 @@ from transun.data import Bag, Buckets, Datetime, Features, HashedId, Id, Kind, S
 from transun.data.kinds import Inputs
 from transun.data.saving import from_object
 from transun.heads import MSE
-from transun.tables import TableModel, train
+from transun.tables import load, train
 
 
 def damaged(**changes: Any) -> str:
@@ -182,7 +182,7 @@ def test_an_added_kind_is_fitted_saved_and_loaded(tmp_path: Path) -> None:
     assert Features.from_json(features.to_json()) == features
     trained = train(rows, "gmv", MSE(), features=features)
     trained.save(tmp_path)
-    loaded = TableModel.load(tmp_path)
+    loaded = load(tmp_path)
     assert loaded.features == features
     assert torch.equal(loaded.predict(rows), trained.predict(rows))
 
