@@ -109,7 +109,7 @@ def requirement_names() -> tuple[str, ...]:
     """The names that a requirement on an assessment may use: metrics in lower case and the ends of their intervals.
 
     >>> requirement_names()[:3]
-    ('tre', 'tre_low', 'tre_high')
+    ('pgr', 'pgr_low', 'pgr_high')
     """
     return tuple(f"{metric.name.lower()}{end}" for metric in metrics.STANDARD for end in ("", "_low", "_high"))
 

@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 # The one list of what every evaluation and report shows: bias of the total and of the average row, error, ranking.
-STANDARD: tuple[Metric, ...] = (TRE, STRE, MRE, FLOORED, PGR, NRMSE, NMAE, XAUC)
+STANDARD: tuple[Metric, ...] = (PGR, TRE, STRE, MRE, NRMSE, NMAE, XAUC, FLOORED)
 
 
 def metric_named(name: str) -> Metric:
