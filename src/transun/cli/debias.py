@@ -61,7 +61,8 @@ def debias(
     """Make totals right: of a saved model by a bias branch beside it, or of a column of predictions by a correction.
 
     A table gets a column "corrected": rows with a target by a correction learned from the other folds, rows without one
-    by what all the others teach. A model keeps its weights as the start and gains a branch that learns its bias (GTS).
+    by a correction learned from all rows with one. A model keeps its weights as the start and gains a branch that
+    learns its bias (GTS).
     Exit codes: 0 done, 2 a mistake in the call or the data, 130 interrupted.
 
     Example: transun debias scored.csv --target gmv --pred predicted --out corrected.parquet
@@ -111,23 +112,24 @@ def _column(
 
     require_ending(out)
     if out == STDOUT:
-        raise ValueError("debias tells what it achieved on standard output: name a file with --out")
+        raise ValueError("debias prints its result on standard output: name a file with --out")
     with readable(data) as source:
         table = read_table(source)
     if "corrected" in table.column_names:
         raise ValueError("the table has a column 'corrected' already: rename or drop it first")
-    found = repair(table, target, pred, weight, method=method, seed=seed, progress=progress)
+    repaired = repair(table, target, pred, weight, method=method, seed=seed, progress=progress)
     with writing(out) as write:
-        write(table.append_column("corrected", need("pyarrow").array(found.corrected)))
+        write(table.append_column("corrected", need("pyarrow").array(repaired.corrected)))
+    chosen, outcomes = repaired.chosen, repaired.outcomes
     if as_json:
-        told = {"chosen": found.chosen, "learned": found.learned, "applied": found.applied, "out": str(out)}
-        typer.echo(dump(told | {"outcomes": found.outcomes}))
+        counts = {"chosen": chosen, "learned": repaired.learned, "applied": repaired.applied, "out": str(out)}
+        typer.echo(dump(counts | {"outcomes": outcomes}))
         return
-    print_blocks([correction_table(found.outcomes)])
-    before, after = found.outcomes[0], next(one for one in found.outcomes if one.name == found.chosen)
+    print_blocks([correction_table(outcomes)])
+    before, after = outcomes[0], next(outcome for outcome in outcomes if outcome.name == chosen)
     typer.echo(
-        f"{found.chosen}: out of fold, predicted / actual goes from {before.pgr.value:.3f} to {after.pgr.value:.3f} "
-        f"(95 % {after.pgr.low:.3f} to {after.pgr.high:.3f}), learned from {found.learned:,} rows"
+        f"{chosen}: out of fold, predicted / actual goes from {before.pgr.value:.3f} to {after.pgr.value:.3f} "
+        f"(95 % {after.pgr.low:.3f} to {after.pgr.high:.3f}), learned from {repaired.learned:,} rows"
     )
     typer.echo(f"Written to {out}: every column and 'corrected'")
 

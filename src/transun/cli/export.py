@@ -20,22 +20,22 @@ def export(
 ) -> None:
     """Write a model as one file for serving: network, transform, slope and correction in one graph.
 
-    The graph eats encoded columns: codes of ids and scaled numbers. What turns raw columns into these is written beside
-    it, as is a JSON file that documents the inputs. Predictions are compared after writing. Exit codes: 0 done, 2 a
-    mistake in the call.
+    The inputs of the graph are encoded columns: codes of ids and scaled numbers. The encoding of raw columns is written
+    beside it, as is a JSON file that documents the inputs. Predictions are compared after writing. Exit codes: 0 done,
+    2 a mistake in the call.
 
     Example: transun export model --out model.pt2
     """
     from transun.tables import graph_export
 
     graph_export.require_format(out)
-    found = graph_export.export(load_trained(model), out)
+    exported = graph_export.export(load_trained(model), out)
     if as_json:
-        told = {"out": str(found.path), "document": str(found.document), "features": str(found.features)}
-        typer.echo(json.dumps(told | {"max_relative_difference": found.difference, "inputs": found.inputs}))
+        files = {"out": str(exported.path), "document": str(exported.document), "features": str(exported.features)}
+        typer.echo(json.dumps(files | {"max_relative_difference": exported.difference, "inputs": exported.inputs}))
         return
     header = ["input", "dtype", "shape", "meaning"]
-    print_table(header, [[i["name"], i["dtype"], " × ".join(i["shape"]), i["meaning"]] for i in found.inputs])
-    typer.echo(f"{found.path}: predictions differ from the model's by {found.difference:.1e} at most (relative)")
-    typer.echo(f"{found.document}: names, types and shapes of the inputs")
-    typer.echo(f"{found.features}: the encoding of raw columns, which is not part of the graph (transun.Features)")
+    print_table(header, [[i["name"], i["dtype"], " × ".join(i["shape"]), i["meaning"]] for i in exported.inputs])
+    typer.echo(f"{exported.path}: predictions differ from the model's by {exported.difference:.1e} at most (relative)")
+    typer.echo(f"{exported.document}: names, types and shapes of the inputs")
+    typer.echo(f"{exported.features}: the encoding of raw columns, which is not part of the graph (transun.Features)")

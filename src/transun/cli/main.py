@@ -1,4 +1,4 @@
-"""The entry point: what a user did wrong is told in a line, not in a traceback."""
+"""The entry point: a mistake of the user ends in one line, not in a traceback."""
 
 import sys
 

@@ -19,7 +19,7 @@ STDIN = Path("-")
 
 @contextmanager
 def readable(data: Path) -> Iterator[Path]:
-    """The path of the data; what comes through standard input is put into a temporary file first."""
+    """The path of the data; standard input is copied into a temporary file first."""
     if data != STDIN:
         yield data
         return
@@ -63,9 +63,8 @@ def new_folder(folder: Path) -> None:
 
 
 def write_texts(folder: Path, texts: dict[str, str]) -> None:
-    """Files by name, each replaced at once."""
-    from transun.support.files import replacing
+    """Write files by name, each replaced in one step."""
+    from transun.support.files import write_text
 
     for name, text in texts.items():
-        with replacing(folder / name) as draft:
-            draft.write_text(text, encoding="utf-8")
+        write_text(folder / name, text)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from transun.cli.output import print_blocks
+from transun.cli.sources import write_texts
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -100,7 +101,6 @@ class TrainingJob:
         from transun.diagnosis.evaluation import certify_folder, evaluate_held_out
         from transun.report.formatting import as_json
         from transun.report.model import model_document, model_report
-        from transun.support.files import write_text
         from transun.tables.training import train_plan
 
         try:
@@ -115,9 +115,8 @@ class TrainingJob:
         certify_folder(self.out, model, self.test, assessment, held_out)
         report = model_report(self.name, self.plan, self.recipe, self.test_share, model, assessment)
         document = model_document(report)
-        write_text(self.out / "report.html", document.html())
-        write_text(self.out / "report.md", document.markdown())
-        write_text(self.out / "report.json", as_json(report) + "\n")
+        texts = {"html": document.html(), "md": document.markdown(), "json": as_json(report) + "\n"}
+        write_texts(self.out, {f"report.{ending}": text for ending, text in texts.items()})
         return report
 
 

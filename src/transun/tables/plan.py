@@ -201,7 +201,7 @@ def recommend(summary: TargetSummary) -> tuple[str, str]:
 
 
 def parse_head(text: str) -> Head:
-    """The head that a text describes; nothing is executed, and an unknown name is told with the nearest ones.
+    """The head that a text describes; nothing is executed, and the error for an unknown name suggests the closest ones.
 
     >>> parse_head("LogSUM()")
     Traceback (most recent call last):

@@ -61,8 +61,8 @@ def balance(model: Model, trained: BatchSource, valid: BatchSource | None = None
     heavy tails totals come out low. One factor mends both and changes no order. A head for targets of both signs gets a
     shift instead.
 
-    Training rows are many but flatter a model; validation rows are fair but few, and one huge amount among them makes
-    their total a matter of luck. So both count, every row by the inverse of the mean squared error of its kind.
+    Training rows are many, but a model fits them too well; validation rows are fair but few, and one huge amount among
+    them decides their total. So both count, every row by the inverse of the mean squared error of its part.
 
     Args:
         model: trained; it stays as it is.
@@ -70,7 +70,7 @@ def balance(model: Model, trained: BatchSource, valid: BatchSource | None = None
         valid: the rows that stopped it, if there are any.
 
     >>> data = Dataset({"a": [0.0, 1.0]}, [1.0, 7.0])
-    >>> model = Model(Constant(), LogMSE()).prepare(data.targets())  # says √(2·8) - 1 = 3, the mean is 4
+    >>> model = Model(Constant(), LogMSE()).prepare(data.targets())  # predicts √(2·8) - 1 = 3; the mean is 4
     >>> [round(v, 4) for v in predict(balance(model, data), data).tolist()]
     [4.0, 4.0]
 
@@ -78,12 +78,12 @@ def balance(model: Model, trained: BatchSource, valid: BatchSource | None = None
     correction = TotalRatio() if model.head.transform.lower >= 0.0 else TotalShift()
     if valid is None:
         return calibrate(model, trained, correction)
-    return calibrate(model, _Weighed((trained, valid), _precisions(model, (trained, valid))), correction)
+    return calibrate(model, _WeightedSources((trained, valid), _precisions(model, (trained, valid))), correction)
 
 
 @torch.no_grad()
 def _precisions(model: Model, sources: Sequence[BatchSource]) -> list[float]:
-    """The inverse of each source's mean squared error; 1 each where one has no error to tell rows apart by."""
+    """The inverse of each source's mean squared error; 1 for all where an error is zero or not finite."""
     errors = []
     for source in sources:
         squares = rows = 0.0
@@ -96,8 +96,8 @@ def _precisions(model: Model, sources: Sequence[BatchSource]) -> list[float]:
 
 
 @dataclass(frozen=True)
-class _Weighed:
-    """Sources one after the other, each row's weight times that of its source."""
+class _WeightedSources:
+    """Several sources one after the other; the weight of a row is multiplied by that of its source."""
 
     sources: tuple[BatchSource, ...]
     weights: Sequence[float]
@@ -115,5 +115,5 @@ class _Weighed:
 
 
 def _weights(rows: RowBatch) -> Tensor:
-    """The weights of a batch's rows, one each where there are none."""
+    """The weights of a batch's rows, 1 for each where there are none."""
     return torch.ones_like(rows.y) if rows.weight is None else rows.weight

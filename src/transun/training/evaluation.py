@@ -12,7 +12,7 @@ from transun.models.network import Model
 
 __all__ = ["BatchSource", "RowBatch", "evaluate", "measure", "predict", "predict_with_kappa"]
 
-# Large enough that Python is idle most of the time, small enough for any memory.
+# Large enough that the cost of Python does not matter, small enough for any memory.
 BATCH = 16_384
 
 
@@ -28,7 +28,7 @@ class RowBatch(Protocol):
 
 
 class BatchSource(Protocol):
-    """Data that can be gone through in batches, in order or, with a seed, shuffled. `Dataset` is one."""
+    """Data that is read in batches, in order or, with a seed, shuffled. `Dataset` is one."""
 
     def __len__(self) -> int: ...
     def targets(self) -> Tensor:
