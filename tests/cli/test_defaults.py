@@ -6,6 +6,7 @@ import pytest
 
 from transun.cli.debias import debias
 from transun.cli.fit import fit
+from transun.support.text_form import dumps
 from transun.training import Recipe
 
 RECIPE = Recipe()
@@ -18,6 +19,7 @@ EXPECTED = {
     "patience": RECIPE.patience,
     "monitor": RECIPE.monitor.name,
     "device": RECIPE.device,
+    "engine": dumps(RECIPE.engine),
 }
 
 

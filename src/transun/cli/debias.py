@@ -10,6 +10,7 @@ from transun.cli.options import (
     BatchSize,
     By,
     Device,
+    Engine,
     Epochs,
     Json,
     Monitor,
@@ -51,6 +52,7 @@ def debias(
     patience: Patience = 3,
     monitor: Monitor = "RMSE",
     device: Device = None,
+    engine: Engine = "Eager()",
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder of the new model, or file of the corrected table.")
     ] = None,
@@ -79,7 +81,18 @@ def debias(
         ]
         if wrong:
             raise ValueError(f"{wrong[0]} is for tables: the model knows its columns already; leave it out")
-        recipe = make_recipe(epochs, batch_size, rate, seed, valid_share, patience, monitor, device, True)
+        recipe = make_recipe(
+            rate=rate,
+            monitor=monitor,
+            engine=engine,
+            epochs=epochs,
+            batch_size=batch_size,
+            seed=seed,
+            valid_share=valid_share,
+            patience=patience,
+            device=device,
+            balance=True,
+        )
         _model(source, data, recipe, test_share, by or [], out or Path("debiased"), resume, as_json, progress)
         return
     if data is not None:

@@ -11,6 +11,7 @@ from transun.cli.options import (
     By,
     Data,
     Device,
+    Engine,
     Epochs,
     Json,
     Monitor,
@@ -52,6 +53,7 @@ def fit(
     patience: Patience = 3,
     monitor: Monitor = "RMSE",
     device: Device = None,
+    engine: Engine = "Eager()",
     balance: Annotated[
         bool | None,
         typer.Option("--balance/--no-balance", help="A last factor for the total; by default if no --head is given."),
@@ -77,7 +79,18 @@ def fit(
     from transun.tables.plan import make_plan, parse_head
     from transun.tables.training import hold_out
 
-    recipe = make_recipe(epochs, batch_size, rate, seed, valid_share, patience, monitor, device, balance)
+    recipe = make_recipe(
+        rate=rate,
+        monitor=monitor,
+        engine=engine,
+        epochs=epochs,
+        batch_size=batch_size,
+        seed=seed,
+        valid_share=valid_share,
+        patience=patience,
+        device=device,
+        balance=balance,
+    )
     if head is not None:
         parse_head(head)
     with readable(data) as source:

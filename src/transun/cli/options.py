@@ -10,6 +10,7 @@ __all__ = [
     "By",
     "Data",
     "Device",
+    "Engine",
     "Epochs",
     "Json",
     "Model",
@@ -54,5 +55,8 @@ Monitor = Annotated[
 ]
 Device = Annotated[
     str | None, typer.Option("--device", help='Where to train, such as "cuda"; by default the processor.')
+]
+Engine = Annotated[
+    str, typer.Option("--engine", help="How losses are computed: Eager() or, on a GPU, Compiled('bfloat16').")
 ]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue a training that was interrupted.")]

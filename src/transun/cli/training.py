@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -25,34 +25,27 @@ __all__ = ["TrainingJob", "choose_segments", "make_recipe", "resume_file", "show
 _MOST_VALUES, _MOST_COLUMNS = 21, 3
 
 
-def make_recipe(
-    epochs: int,
-    batch_size: int | None,
-    rate: float,
-    seed: int,
-    valid_share: float,
-    patience: int,
-    monitor: str,
-    device: str | None,
-    balance: bool | None,
-) -> "Recipe":
-    """The recipe that the options of a command describe; also checks that all libraries for training are installed."""
+def make_recipe(*, rate: float, monitor: str, engine: str, **settings: Any) -> "Recipe":
+    """The recipe that the options of a command describe; also checks that all libraries for training are installed.
+
+    Args:
+        rate: the learning rate of Adam.
+        monitor: the name of a metric.
+        engine: the text of an engine.
+        **settings: other settings of `Recipe`, under their own names.
+
+    """
+    from transun import training
     from transun.metrics import metric_named
     from transun.support.extras import require
-    from transun.training import Adam, Recipe
+    from transun.support.text_form import parse
 
     require("pyarrow", "safetensors", "scipy")
-    return Recipe(
-        Adam(rate),
-        epochs=epochs,
-        batch_size=batch_size,
-        monitor=metric_named(monitor),
-        patience=patience,
-        valid_share=valid_share,
-        balance=balance,
-        device=device,
-        seed=seed,
-    )
+    engines = {name: getattr(training, name) for name in ("Compiled", "Eager")}
+    chosen = parse(engine, engines)
+    if not isinstance(chosen, training.Engine):
+        raise ValueError(f"--engine is Eager() or Compiled('bfloat16'), got {engine!r}")
+    return training.Recipe(training.Adam(rate), monitor=metric_named(monitor), engine=chosen, **settings)
 
 
 def resume_file(out: Path, resume: bool) -> Path:
