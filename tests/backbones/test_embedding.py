@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 import torch
 
@@ -33,6 +34,28 @@ def test_a_named_table_is_shared():
     apart = EmbeddingMLP({"item": 100}, {"bag": 100}, dim=8, hidden=())
     count = [sum(p.numel() for p in Model(b, MSE()).parameters()) for b in (shared, apart)]
     assert count[1] - count[0] == 800
+
+
+def test_ranks_become_piecewise_linear_after_the_numbers():
+    backbone = EmbeddingMLP({"item": 3}, numeric=("price",), ranks=("low", "high"), bins=4, dim=2, hidden=())
+    r = torch.linspace(0, 1, 9)
+    rows = embed(backbone, {"item": torch.zeros(9).long(), "price": torch.ones(9), "low": r, "high": r.flip(0)})
+    assert rows.shape == (9, backbone.out_features) == (9, 2 + 1 + 2 * 4)
+    low, high = rows[:, 3:7], rows[:, 7:]
+    torch.testing.assert_close(low, high.flip(0))
+    torch.testing.assert_close(low.sum(1), 4 * (r - 0.5))  # the pieces add up to the rank
+    torch.testing.assert_close(low[3] - low[0], torch.tensor([1.0, 0.5, 0.0, 0.0]))  # 3/8 is half-way in the second
+
+
+def test_a_linear_layer_over_a_rank_is_any_function_linear_between_the_bins():
+    values = torch.tensor([3.0, -1.0, 4.0, 4.0, 9.0])  # at 0, 1/4, 2/4, 3/4 and 1
+    r = torch.linspace(0, 1, 33)
+    rows = embed(EmbeddingMLP(ranks=("r",), bins=4, hidden=()), {"r": r})
+    expected = torch.from_numpy(np.interp(r.numpy(), np.linspace(0, 1, 5), values.numpy())).float()
+    difference = rows @ values.diff() - expected
+    torch.testing.assert_close(difference, difference[:1].expand(33))  # a constant, which the bias adds
+    uniform = embed(EmbeddingMLP(ranks=("r",), hidden=()), {"r": (torch.arange(6400) + 0.5) / 6400})
+    torch.testing.assert_close(uniform.mean(0), torch.zeros(32), rtol=0, atol=1e-4)
 
 
 def test_column_names_may_hold_dots():
@@ -162,6 +185,8 @@ def test_a_tensor_is_not_a_batch_of_columns():
         ({"ids": {"a": 3}, "dim": ByTable({"b": 4})}, "ByTable has no width for 'a'; it has b"),
         ({"ids": {"a": 3}, "dim": 0}, "positive widths"),
         ({"ids": {"a": 3}, "dropout": 1.0}, "dropout < 1"),
+        ({"numeric": ("a",), "ranks": ("a",)}, "named twice"),
+        ({"ranks": ("a",), "bins": 0}, "bins >= 1"),
     ],
 )
 def test_bad_arguments(arguments, message):

@@ -13,14 +13,17 @@ BATCH = {
     "item": torch.arange(N) % 7,
     "history": torch.tensor([[1, 2, -1], [-1, -1, -1], [0, 0, 0], [6, -1, 3], [5, 4, 3], [-1, 2, -1]]),
     "price": torch.linspace(-1, 1, N),
+    "rank": torch.linspace(0, 1, N),
     "alike": torch.arange(N) % 3,
     "kinds": torch.tensor([[1, 2, -1], [-1, -1, -1], [0, 0, -1], [6, -1, 3], [5, 4, 3], [-1, 2, -1]]),
 }
-EMBEDDING = EmbeddingMLP({"user": 5, "item": 7}, {"history": "item"}, ("price",), dim=4, hidden=(8, 6, 5))
+EMBEDDING = EmbeddingMLP({"user": 5, "item": 7}, {"history": "item"}, ("price",), 4, (8, 6, 5), ranks=("rank",))
 # One column of the history has its target's own table, the other a table that the target borrows.
 INTEREST = DIN(
     {"user": 5, "item": 7, "alike": "item"},
     numeric=("price",),
+    ranks=("rank",),
+    bins=5,
     dim=4,
     hidden=(8, 6),
     history={"history": "item", "kinds": "alike"},

@@ -34,10 +34,13 @@ X = {
     "item": torch.randint(0, 7, (ROWS,), generator=GENERATOR),
     "history": torch.randint(-1, 7, (ROWS, 3), generator=GENERATOR),
     "price": torch.randn(ROWS, generator=GENERATOR),
+    "price.rank": torch.rand(ROWS, generator=GENERATOR),
 }
 Y = torch.rand(ROWS, generator=GENERATOR) * 20.0 + 0.5
 DATA = Dataset(X, Y)
-SMALL = EmbeddingMLP({"user": 5, "item": 7}, {"history": "item"}, ("price",), dim=3, hidden=(6, 4))
+SMALL = EmbeddingMLP(
+    {"user": 5, "item": 7}, {"history": "item"}, ("price",), dim=3, hidden=(6, 4), ranks=("price.rank",), bins=3
+)
 INTEREST = DIN(
     {"user": 5, "item": 7},
     numeric=("price",),

@@ -13,7 +13,8 @@ from transun.schemes import ReciprocalTarget
 
 N = 7
 COLUMNS = {"item": torch.arange(N) % 5, "price": torch.linspace(-2, 2, N), "clicks": torch.arange(2 * N).view(N, 2) % 5}
-MLP = EmbeddingMLP({"item": 5}, numeric=("price",), dim=3, hidden=(6, 4))
+COLUMNS["rank"] = torch.linspace(0, 1, N)
+MLP = EmbeddingMLP({"item": 5}, numeric=("price",), dim=3, hidden=(6, 4), ranks=("rank",), bins=3)
 DROPPING = EmbeddingMLP({"item": 5}, numeric=("price",), dim=3, hidden=(6, 4), dropout=0.5)
 PLAIN = DIN({"item": 5}, history={"clicks": "item"}, dim=3, hidden=(6, 4), unit=(4,), activation=Sigmoid())
 BENT = DIN({"item": 5}, history={"clicks": "item"}, dim=3, hidden=(6, 4), unit=(4,))

@@ -33,6 +33,8 @@ class DIN(EmbeddingMLP):
         dim: width of each embedding, or a rule such as `ByCardinality()`.
         hidden: widths of the dense layers.
         dropout: share of activations dropped after each dense layer during training.
+        ranks: columns (B,) of floats from 0 to 1, expanded as in `EmbeddingMLP`.
+        bins: pieces of the encoding of every rank.
         history: multi-valued columns (B, L) padded with -1, name -> the column of `ids` that its entries are compared
             with and whose table they use. Several columns describe the same entries, position by position; an entry
             that is -1 in all of them is padding.
@@ -69,9 +71,8 @@ class DIN(EmbeddingMLP):
 
     def stages(self) -> list[Callable[[], nn.Module]]:
         widths = (self._embedded(), *self.hidden)
-        embed = partial(
-            Interest, self.ids, self.bags, self.numeric, self.dim, self.history, self._unit(), self.normalise
-        )
+        columns = self.ids, self.bags, self.numeric, self.dim, self.ranks, self.bins
+        embed = partial(Interest, *columns, self.history, self._unit(), self.normalise)
         return [embed, *(partial(dense, *pair, self.dropout, self.activation) for pair in pairwise(widths))]
 
     def _unit(self) -> "Callable[[], ActivationUnit]":
@@ -97,11 +98,13 @@ class Interest(Embedding):
         bags: Mapping[str, int | str],
         numeric: Sequence[str],
         dim: int | Dimension,
+        ranks: Sequence[str],
+        bins: int,
         history: Mapping[str, str],
         unit: Callable[[], "ActivationUnit"],
         normalise: bool,
     ) -> None:
-        super().__init__(ids, bags, numeric, dim)
+        super().__init__(ids, bags, numeric, dim, ranks, bins)
         self.history, self.normalise = dict(history), normalise
         self.columns = (*self.columns, *history)
         self.table |= {name: self.table[target] for name, target in history.items()}

@@ -1,4 +1,4 @@
-"""Embedding + MLP: ids, multi-valued ids and numbers into a few dense layers."""
+"""Embedding + MLP: ids, multi-valued ids, numbers and ranks into a few dense layers."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -78,7 +78,11 @@ class ByTable(Dimension):
 
 @dataclass(frozen=True)
 class EmbeddingMLP:
-    """Embeds every id, averages multi-valued ids, appends numbers, then ReLU layers: the paper's network.
+    """Embeds every id, averages multi-valued ids, appends numbers and ranks, then ReLU layers: the paper's network.
+
+    A rank r in [0, 1] becomes its piecewise-linear encoding: component t of `bins` = T is clamp(r·T - t, 0, 1), less
+    1 - (t + ½) / T, its mean over equally frequent ranks. A linear layer over it is any function of r that is linear
+    between the multiples of 1 / T, so that the network sees steep places without having to make them.
 
     Stages: the embedding, then one per hidden layer; the paper's five sharing schemes are `shared=0..4`.
 
@@ -90,6 +94,8 @@ class EmbeddingMLP:
         dim: width of each embedding, or a rule such as `ByCardinality()`.
         hidden: widths of the dense layers.
         dropout: share of activations dropped after each dense layer during training.
+        ranks: columns (B,) of floats from 0 to 1, such as those of `Number`.
+        bins: pieces of the encoding of every rank. More are finer, with fewer rows to learn each from.
 
     >>> backbone = EmbeddingMLP(ids={"item": 10}, bags={"history": "item"}, numeric=("price",), dim=4)
     >>> batch = {"item": torch.tensor([3]), "history": torch.tensor([[1, -1]]), "price": torch.tensor([0.5])}
@@ -104,14 +110,17 @@ class EmbeddingMLP:
     dim: int | Dimension = 16
     hidden: Sequence[int] = (128, 64, 32)
     dropout: float = 0.0
+    ranks: Sequence[str] = ()
+    bins: int = 32
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "numeric", tuple(self.numeric))
+        object.__setattr__(self, "ranks", tuple(self.ranks))
         object.__setattr__(self, "hidden", tuple(self.hidden))
         kind = type(self).__name__
         columns = self._columns()
         if not columns:
-            raise ValueError(f"{kind} needs at least one column in ids, bags or numeric")
+            raise ValueError(f"{kind} needs at least one column in ids, bags, numeric or ranks")
         if len(columns) != len(set(columns)):
             raise ValueError(f"{kind}: a column is named twice among {', '.join(columns)}")
         tables = {**self.ids, **self.bags}
@@ -123,6 +132,8 @@ class EmbeddingMLP:
                 raise ValueError(f"{kind}: column {name!r} needs at least one id, a whole number, got {size}")
         if any(width < 1 for width in (*column_widths(tables, self.dim).values(), *self.hidden)):
             raise ValueError(f"{kind} needs positive widths, got dim={self.dim}, hidden={self.hidden}")
+        if not isinstance(self.bins, int) or self.bins < 1:
+            raise ValueError(f"{kind} needs bins >= 1, a whole number, got {self.bins}")
         if not 0.0 <= self.dropout < 1.0:
             raise ValueError(f"{kind} needs 0 <= dropout < 1, got {self.dropout}")
 
@@ -134,7 +145,7 @@ class EmbeddingMLP:
     def stages(self) -> list[Callable[[], nn.Module]]:
         widths = (self._embedded(), *self.hidden)
         layers = [partial(dense, *pair, self.dropout) for pair in pairwise(widths)]
-        return [partial(Embedding, self.ids, self.bags, self.numeric, self.dim), *layers]
+        return [partial(Embedding, self.ids, self.bags, self.numeric, self.dim, self.ranks, self.bins), *layers]
 
     def grow(self, sizes: Mapping[str, int]) -> Self:
         """The same network with room for more ids, every width kept.
@@ -158,10 +169,11 @@ class EmbeddingMLP:
         return replace(self, ids=ids, bags=bags, dim=dim)
 
     def _columns(self) -> tuple[str, ...]:
-        return (*self.ids, *self.bags, *self.numeric)
+        return (*self.ids, *self.bags, *self.numeric, *self.ranks)
 
     def _embedded(self) -> int:
-        return sum(column_widths({**self.ids, **self.bags}, self.dim).values()) + len(self.numeric)
+        embedded = sum(column_widths({**self.ids, **self.bags}, self.dim).values())
+        return embedded + len(self.numeric) + self.bins * len(self.ranks)
 
 
 class Dense(nn.Sequential):
@@ -198,7 +210,7 @@ def column_widths(sizes: Mapping[str, int | str], dim: int | Dimension) -> dict[
 
 
 class Embedding(nn.Module):
-    """Named columns to one row of features (B, d): looked-up ids, averaged bags, numbers, in that order."""
+    """Named columns to one row of features (B, d): looked-up ids, averaged bags, numbers, expanded ranks, in order."""
 
     def __init__(
         self,
@@ -206,11 +218,14 @@ class Embedding(nn.Module):
         bags: Mapping[str, int | str],
         numeric: Sequence[str],
         dim: int | Dimension,
+        ranks: Sequence[str] = (),
+        bins: int = 32,
     ) -> None:
         super().__init__()
         sizes = {**ids, **bags}
-        self.ids, self.bags, self.numeric = tuple(ids), tuple(bags), tuple(numeric)
-        self.columns = (*self.ids, *self.bags, *self.numeric)
+        self.ids, self.bags, self.numeric, self.ranks = tuple(ids), tuple(bags), tuple(numeric), tuple(ranks)
+        self.columns = (*self.ids, *self.bags, *self.numeric, *self.ranks)
+        self.bins = bins
         self.widths = column_widths(sizes, dim)
         # A column that names another column uses its table.
         self.table = {name: _plain(size if isinstance(size, str) else name) for name, size in sizes.items()}
@@ -230,6 +245,8 @@ class Embedding(nn.Module):
             vectors, present = self._look_up_bag(name, columns[name])
             parts.append(vectors.sum(1) / present.sum(1).clamp(min=1))
         parts.extend(columns[name].unsqueeze(-1).float() for name in self.numeric)
+        if self.ranks:
+            parts.append(piecewise_linear(torch.stack([columns[name].float() for name in self.ranks], 1), self.bins))
         return torch.cat(parts, 1)
 
     def _named(self, batch: Inputs) -> Mapping[str, Tensor]:
@@ -259,6 +276,21 @@ class Embedding(nn.Module):
             size = len(weight)
             wrong = ids[(ids < 0) | (ids >= size)][0].item()
             raise IndexError(f"column {name!r} holds id {wrong}, but its table has ids 0..{size - 1}") from None
+
+
+def piecewise_linear(ranks: Tensor, bins: int) -> Tensor:
+    """Ranks (B, R) in [0, 1] as (B, R·bins): clamp(r·bins - t, 0, 1) for t = 0, 1, …, centred.
+
+    If ranks are equally frequent, the mean of component t is 1 - (t + ½) / bins, which is subtracted.
+
+    >>> piecewise_linear(torch.tensor([[0.0], [0.25], [1.0]]), 2)  # (0, 0), (½, 0) and (1, 1), less (¾, ¼)
+    tensor([[-0.7500, -0.2500],
+            [-0.2500, -0.2500],
+            [ 0.2500,  0.7500]])
+    """
+    t = torch.arange(bins, dtype=ranks.dtype, device=ranks.device)
+    components = (ranks.unsqueeze(-1) * bins - t).clamp(0.0, 1.0) - (1.0 - (t + 0.5) / bins)
+    return components.flatten(1)
 
 
 def _new_table(size: int, dim: int) -> nn.Embedding:
