@@ -80,6 +80,7 @@ __all__ = [
     "Model",
     "NetworkRegressor",
     "NormalTheory",
+    "Number",
     "OptDist",
     "OrderLog",
     "ParquetStream",

@@ -10,7 +10,7 @@ import torch
 
 from encoding import same
 from transun.backbones import EmbeddingMLP
-from transun.data import Bag, Buckets, Datetime, Features, HashedId, Id, Numbered, Split, Standardised
+from transun.data import Bag, Buckets, Datetime, Features, HashedId, Id, Number, Numbered, Split, Standardised
 from transun.data.vocabulary import Vocabulary
 
 NAN, INF = float("nan"), float("inf")
@@ -23,6 +23,7 @@ EVERY = {
     "bought": Bag(length=-3, shares_table_with="user"),
     "genres": Bag(Split("|"), of=Id(min_count=2)),
     "price": Buckets(4),
+    "spent": Number(),
     "age": Standardised(),
     "ts": Datetime(),
 }
@@ -39,6 +40,7 @@ def table(n: int = 40, seed: int = 0) -> dict[str, Any]:
         "bought": [[f"u{i}" for i in range(k)] for k in rng.integers(0, 6, n).tolist()],
         "genres": ["|".join("abc"[:k]) for k in rng.integers(0, 4, n).tolist()],
         "price": np.where(rng.random(n) < 0.2, NAN, rng.gamma(2, 1, n)),
+        "spent": np.where(rng.random(n) < 0.2, NAN, rng.lognormal(0, 2, n)),
         "age": np.where(rng.random(n) < 0.2, NAN, rng.normal(40, 9, n)),
         "ts": np.datetime64("2022-01-01", "s") + rng.integers(0, 10**7, n).astype("m8[s]"),
         "gmv": rng.gamma(2, 1, n),
@@ -83,13 +85,14 @@ def test_order_of_training_rows_does_not_matter() -> None:
 
 def test_tensors_fit_the_network_and_no_row_is_too_few() -> None:
     features = Features(EVERY).fit(table())
-    embed = EmbeddingMLP(features.ids, features.bags, features.numeric).stages()[0]()
+    embed = EmbeddingMLP(features.ids, features.bags, features.numeric, ranks=features.ranks).stages()[0]()
     for seed, n in ((0, 40), (1, 40), (2, 1)):
         tensors = features.encode(table(n, seed))
         assert embed(tensors).isfinite().all()
-        assert set(tensors) == {*features.ids, *features.bags, *features.numeric}
+        assert set(tensors) == {*features.ids, *features.bags, *features.numeric, *features.ranks}
         for name, tensor in tensors.items():
-            assert tensor.dtype == (torch.float32 if name in features.numeric else torch.int64)
+            is_number = name in (*features.numeric, *features.ranks)
+            assert tensor.dtype == (torch.float32 if is_number else torch.int64)
             assert tensor.shape[0] == n
     assert {len(tensor) for tensor in features.encode(pa.table(table()).slice(0, 0)).values()} == {0}
 

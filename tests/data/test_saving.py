@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from transun.data import Bag, Buckets, Datetime, Features, HashedId, Id, Kind, Split, Standardised, infer
+from transun.data import Bag, Buckets, Datetime, Features, HashedId, Id, Kind, Number, Split, Standardised, infer
 from transun.data.kinds import Inputs
 from transun.data.saving import from_object
 from transun.heads import MSE
@@ -103,6 +103,7 @@ EVERY_KIND = Features(
         "b": Bag(of=HashedId(9)),
         "g": Bag(Split("|"), shares_table_with="x"),
         "p": Buckets(2),
+        "v": Number(),
         "s": Standardised(),
     }
 ).fit(
@@ -112,6 +113,7 @@ EVERY_KIND = Features(
         "b": [[1], [2, 3]],
         "g": ["a|b", "c"],
         "p": [1.0, 2.0],
+        "v": [1.0, None],
         "s": [None, 3.0],
     }
 )

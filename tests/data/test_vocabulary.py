@@ -5,7 +5,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from encoding import encoded
-from transun.data import Buckets, Datetime, Features, HashedId, Id, Standardised
+from transun.data import Buckets, Datetime, Features, HashedId, Id, Number, Standardised
 
 
 def test_unseen_rare_and_missing_ids() -> None:
@@ -84,9 +84,10 @@ def test_growth_keeps_indices(first: list[int], second: list[int], least: int) -
 
 
 def test_growth_moves_neither_edges_nor_scales() -> None:
-    kinds = {"i": Id(), "b": Buckets(3), "s": Standardised(), "h": HashedId(9), "t": Datetime()}
+    kinds = {"i": Id(), "n": Number(), "b": Buckets(3), "s": Standardised(), "h": HashedId(9), "t": Datetime()}
     train = {"i": [1, 2], "b": [1.0, 2.0], "s": [1.0, 3.0], "h": [1, 2], "t": ["2020-01-01", "2020-02-01"]}
     later = {"i": [9, 2], "b": [50.0, 70.0], "s": [9.0, 8.0], "h": [5, 6], "t": ["2021-01-01", "2022-02-01"]}
+    train["n"], later["n"] = [1.0, 4.0], [None, 70.0]
     old = Features(kinds).fit(train)
     new = old.grow(later)
     assert {name for name in kinds if new.columns[name] != old.columns[name]} == {"i"}

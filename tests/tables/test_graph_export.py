@@ -26,16 +26,17 @@ def data():
         "user.id": rng.integers(0, 6, rows),
         "genres": rng.choice(names, rows),
         "price": rng.normal(size=rows),
+        "spent": np.where(rng.random(rows) < 0.1, np.nan, rng.lognormal(0.0, 2.0, rows)),
         "when": np.datetime64("2024-01-01T00:00:00", "us") + rng.integers(0, 10**12, rows).astype("timedelta64[us]"),
         "gmv": rng.lognormal(1.0, 1.0, rows),
     }
 
 
 def trained(data, head):
-    from transun import Bag, Datetime, Id, Standardised
+    from transun import Bag, Datetime, Id, Number, Standardised
     from transun.data import Split
 
-    kinds = {"user.id": Id(), "genres": Bag(Split("|")), "price": Standardised(), "when": Datetime()}
+    kinds = {"user.id": Id(), "genres": Bag(Split("|")), "price": Standardised(), "spent": Number(), "when": Datetime()}
     return train(data, "gmv", head, features=Features(kinds), recipe=Recipe(epochs=2, batch_size=32), progress=False)
 
 
@@ -73,6 +74,8 @@ def test_the_document_says_what_goes_in(data, tmp_path):
     assert {entry["name"]: (entry["dtype"], len(entry["shape"])) for entry in document["inputs"]} == {
         name: (str(value.dtype).removeprefix("torch."), value.ndim) for name, value in x.items()
     }
+    meanings = {entry["name"]: entry["meaning"] for entry in document["inputs"]}
+    assert meanings["spent.rank"] == "the rank of a number among those of training, from 0 to 1"
     assert document["target"] == "gmv"
 
 
@@ -81,6 +84,7 @@ def test_samples_cover_every_id(data):
     x = sample_rows(model, rows=500)
     for name, size in model.features.ids.items():
         assert set(x[name].tolist()) == set(range(size))
+    assert all(0 <= float(x[name].min()) < 0.1 < 0.9 < float(x[name].max()) <= 1 for name in model.features.ranks)
     assert int(x["genres"].min()) == -1
     assert int(x["genres"].max()) == model.features.bags["genres"] - 1
 

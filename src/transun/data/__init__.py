@@ -3,7 +3,7 @@
 from transun.data.dataset import Batch, Dataset
 from transun.data.features import Features
 from transun.data.inference import infer
-from transun.data.kinds import Bag, Buckets, Datetime, HashedId, Id, Kind, Lists, Numbered, Split, Standardised
+from transun.data.kinds import Bag, Buckets, Datetime, HashedId, Id, Kind, Lists, Number, Numbered, Split, Standardised
 from transun.data.simulated import OrderLog, OrderStream
 from transun.data.split import by_hash, by_row, by_time, cutoff_of
 from transun.data.stream import ParquetStream
@@ -20,6 +20,7 @@ __all__ = [
     "Id",
     "Kind",
     "Lists",
+    "Number",
     "Numbered",
     "OrderLog",
     "OrderStream",

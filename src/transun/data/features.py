@@ -32,7 +32,7 @@ class Features:
     Columns are found by name: their order, further columns, and the width of integers do not matter.
 
     Args:
-        columns: name of a column -> its kind: `Id`, `HashedId`, `Bag`, `Buckets`, `Standardised`, `Datetime`.
+        columns: name of a column -> its kind: `Id`, `HashedId`, `Bag`, `Number`, `Buckets`, `Standardised`, `Datetime`.
         why: name -> the reason for its kind, or for leaving it out; shown by `summary`.
         missing: name -> share of training rows without a value, learned by `fit`.
 
@@ -41,7 +41,7 @@ class Features:
     >>> features = Features({"item": Id(), "price": Standardised()}).fit(train)
     >>> features.encode({"price": [2.0], "item": ["b"]})
     {'item': tensor([2]), 'price': tensor([0.])}
-    >>> backbone = EmbeddingMLP(features.ids, features.bags, features.numeric)
+    >>> backbone = EmbeddingMLP(features.ids, features.bags, features.numeric, ranks=features.ranks)
     >>> Model(backbone, LogSUN())(features.encode(train)).shape
     torch.Size([3])
 
@@ -97,7 +97,7 @@ class Features:
         columns = {name: kind.fit(name, table, self._other_ids(name, table)) for name, kind in self.columns.items()}
         missing = {name: kind.missing(name, table) for name, kind in self.columns.items()}
         fitted = replace(self, columns=columns, missing=missing)
-        tensors = Counter(key for inputs in fitted._inputs for key in (*inputs.ids, *inputs.bags, *inputs.numeric))
+        tensors = Counter(key for inputs in fitted._inputs for key in inputs.names)
         duplicates = [name for name, count in tensors.items() if count > 1]
         if duplicates:
             raise ValueError(f"two columns make a tensor {duplicates[0]!r}: rename one of them")
@@ -117,7 +117,7 @@ class Features:
         return replace(self, columns=columns)
 
     def encode(self, source: Any) -> dict[str, Tensor]:
-        """Tensors by name: ids (n,) int64, bags (n, L) int64 padded with -1, numbers (n,) float32.
+        """Tensors by name: ids (n,) int64, bags (n, L) int64 padded with -1, numbers and ranks (n,) float32.
 
         Args:
             source: what `read_table` takes; of a file, only `sources` are read.
@@ -162,6 +162,11 @@ class Features:
         """Tensors of numbers."""
         return tuple(key for inputs in self._inputs for key in inputs.numeric)
 
+    @property
+    def ranks(self) -> tuple[str, ...]:
+        """Tensors of ranks, numbers from 0 to 1."""
+        return tuple(key for inputs in self._inputs for key in inputs.ranks)
+
     def summary(self) -> str:
         """One line a column: its kind, the tables of ids or numbers it becomes, the share missing, and why.
 
@@ -186,7 +191,8 @@ class Features:
         inputs = kind.inputs(name)
         tables = {**inputs.ids, **inputs.bags}
         sized = [f"{key}: as {size}" if isinstance(size, str) else f"{key}: {size} ids" for key, size in tables.items()]
-        return ", ".join([*sized, *(f"{key}: number" for key in inputs.numeric)])
+        numbers = [f"{key}: number" for key in inputs.numeric] + [f"{key}: rank" for key in inputs.ranks]
+        return ", ".join([*sized, *numbers])
 
     def to_dict(self) -> dict[str, Any]:
         """Everything declared and learned, as a plain object for JSON; see `from_dict`.

@@ -74,6 +74,8 @@ def sample_rows(trained: TableModel, rows: int = _ROWS, seed: int = 0) -> dict[s
         x[name] = torch.randint(-1, size(name), (rows, _LENGTH), generator=generator)
     for name in features.numeric:
         x[name] = torch.randn(rows, generator=generator)
+    for name in features.ranks:
+        x[name] = torch.rand(rows, generator=generator)
     return x
 
 
@@ -233,6 +235,8 @@ def _describe(trained: TableModel, name: str, value: Tensor) -> dict[str, Any]:
     features = trained.features
     if name in features.numeric:
         meaning = "a scaled number a row"
+    elif name in features.ranks:
+        meaning = "the rank of a number among those of training, from 0 to 1"
     else:
         size = {**features.ids, **features.bags}[name]
         codes = f"codes 0..{size - 1}" if isinstance(size, int) else f"codes as those of {size!r}"

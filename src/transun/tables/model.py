@@ -38,10 +38,10 @@ def embedding_mlp(
         dropout: share of activations dropped after each dense layer during training.
 
     >>> embedding_mlp(Features({"item": Id()}).fit({"item": [7, 3]}), dim=4, hidden=(8,))
-    EmbeddingMLP(ids={'item': 3}, bags={}, numeric=(), dim=4, hidden=(8,), dropout=0.0)
+    EmbeddingMLP(ids={'item': 3}, bags={}, numeric=(), dim=4, hidden=(8,), dropout=0.0, ranks=(), bins=32)
 
     """
-    return EmbeddingMLP(features.ids, features.bags, features.numeric, dim, hidden, dropout)
+    return EmbeddingMLP(features.ids, features.bags, features.numeric, dim, hidden, dropout, features.ranks)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from transun.data.kinds.datetime import Datetime
 from transun.data.kinds.ids import HashedId, Id, IdEncoder
 from transun.data.kinds.kind import Inputs, Kind
 from transun.data.kinds.layout import Layout, Lists, Numbered, Split
-from transun.data.kinds.number import Buckets, Standardised
+from transun.data.kinds.number import Buckets, Number, Standardised
 
 __all__ = [
     "Bag",
@@ -18,6 +18,7 @@ __all__ = [
     "Kind",
     "Layout",
     "Lists",
+    "Number",
     "Numbered",
     "Split",
     "Standardised",

@@ -25,12 +25,19 @@ class Inputs:
         ids: name of a tensor of ids (n,) -> number of ids, or the column whose table it shares.
         bags: name of a tensor of multi-valued ids (n, L) -> likewise.
         numeric: names of tensors of numbers (n,).
+        ranks: names of tensors of ranks (n,), numbers from 0 to 1 that a network expands into a piecewise-linear form.
 
     """
 
     ids: Mapping[str, int | str] = field(default_factory=dict)
     bags: Mapping[str, int | str] = field(default_factory=dict)
     numeric: tuple[str, ...] = ()
+    ranks: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all tensors."""
+        return (*self.ids, *self.bags, *self.numeric, *self.ranks)
 
 
 class Kind(Serialisable, ABC):

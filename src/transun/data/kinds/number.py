@@ -1,4 +1,4 @@
-"""Numbers: cut into buckets of equal frequency, or standardised."""
+"""Numbers: on a log-like scale and as ranks, cut into buckets of equal frequency, or standardised."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -15,14 +15,121 @@ from transun.data.table import as_numbers, column_array
 if TYPE_CHECKING:
     import pyarrow as pa
 
+# Intervals between the quantiles at which `Number` knows the distribution function exactly.
+_INTERVALS = 128
+# Larger numbers, infinity included, count as this one: differences and ratios of two of them stay finite.
+_LARGEST = 1e300
+
+
+@dataclass(frozen=True)
+class Number(Kind):
+    """Numbers as two tensors: `name`, on a log-like scale without an end, and `name.rank`, the share of smaller ones.
+
+    The first is (a - mean) / sd of a = arsinh((v - median) / scale), where arsinh(u) is u near 0 and ±log(2|u|) far
+    from it. So a network can extrapolate beyond the largest training value, where most of the money is, and an outlier
+    is a few units away rather than thousands. The second is the distribution function of the training values,
+    F(v) = (|{values < v}| + |{values <= v}|) / 2n, between 0 and 1. It does not depend on units or on shape, and
+    separates crowded values however small their differences; `EmbeddingMLP` expands it so that any dependence can be
+    learned. F is exact at up to 129 knots (all values, if there are no more; else quantiles) and linear between them.
+
+    A missing value is 0 and ½; where training rows lack values, a third tensor `name.missing` is 1 for such rows and 0
+    for others. `Buckets` forget order and size within a bucket, and `Standardised` is at the mercy of outliers; the
+    price is that a column becomes as many inputs as its rank is expanded into, about 33.
+
+    Args:
+        knots: training values in ascending order; learned by `fit`, like all the others.
+        ranks: the distribution function F at the knots.
+        median: what becomes 0 before standardisation.
+        scale: the interquartile range; if that is zero, the deviation; if that is zero too, 1.
+        mean: of a.
+        sd: of a; 1 for a constant column.
+        indicator: whether training rows lacked the value.
+
+    >>> import pyarrow
+    >>> price = Number().fit("price", pyarrow.table({"price": [0, 1, 2, 3, 4]}))
+    >>> price.median, price.scale, price.mean, price.ranks
+    (2.0, 2.0, 0.0, (0.1, 0.3, 0.5, 0.7, 0.9))
+    >>> tensors = price.encode("price", pyarrow.table({"price": [2, 2.5, 40, 400, None]}))
+    >>> tensors["price"]  # arsinh(0), arsinh(.25), arsinh(19) and arsinh(199), by their deviation .635; 0 if missing
+    tensor([0.0000, 0.3896, 5.7287, 9.4260, 0.0000])
+    >>> tensors["price.rank"]  # half-way from .5 to .7; nothing is known about ranks above the largest value
+    tensor([0.5000, 0.6000, 0.9000, 0.9000, 0.5000])
+
+    """
+
+    knots: tuple[float, ...] | None = field(default=None, repr=False)
+    ranks: tuple[float, ...] | None = field(default=None, repr=False)
+    median: float | None = field(default=None, repr=False)
+    scale: float | None = field(default=None, repr=False)
+    mean: float | None = field(default=None, repr=False)
+    sd: float | None = field(default=None, repr=False)
+    indicator: bool | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        for constant in ("knots", "ranks"):
+            values = getattr(self, constant)
+            if values is not None:
+                values = tuple(float(value) for value in values)
+                if not values or not all(low < high for low, high in pairwise(values)):
+                    raise ValueError(f"the {constant} of Number must ascend")
+                object.__setattr__(self, constant, values)
+        if self.knots is not None and (self.ranks is None or len(self.ranks) != len(self.knots)):
+            raise ValueError("Number needs one rank for each knot")
+        for constant in ("scale", "sd"):
+            value = getattr(self, constant)
+            if value is not None and not value > 0:
+                raise ValueError(f"Number needs {constant} > 0, got {value}")
+
+    def fit(self, name: str, table: "pa.Table", other_ids: Sequence["pa.Array"] = ()) -> Self:
+        v = _numbers(name, table)
+        # Without infinities: many of them would make the median infinite. Sorted, because means depend on the order of
+        # summing, in the last bit.
+        known = np.sort(np.clip(v[np.isfinite(v)], -_LARGEST, _LARGEST))
+        require_values(name, float(len(known) == 0))
+        knots, ranks = _distribution(known)
+        low, median, high = np.quantile(known, [0.25, 0.5, 0.75])
+        scale = float(high - low) or _deviation(known) or 1.0
+        a = _log_like(known, median, scale)
+        return replace(
+            self,
+            knots=tuple(knots.tolist()),
+            ranks=tuple(ranks.tolist()),
+            median=float(median),
+            scale=scale,
+            mean=float(a.mean()),
+            sd=_deviation(a) or 1.0,
+            indicator=bool(np.isnan(v).any()),
+        )
+
+    def encode(self, name: str, table: "pa.Table") -> dict[str, Tensor]:
+        knots = require_fitted(name, self.knots)
+        v = _numbers(name, table)
+        missing = np.isnan(v)
+        v = np.clip(v, -_LARGEST, _LARGEST)
+        a = _log_like(v, require_fitted(name, self.median), require_fitted(name, self.scale))
+        standardised = (a - require_fitted(name, self.mean)) / require_fitted(name, self.sd)
+        tensors = {
+            name: np.where(missing, 0.0, standardised),
+            f"{name}.rank": np.where(missing, 0.5, np.interp(v, knots, require_fitted(name, self.ranks))),
+        } | ({f"{name}.missing": missing} if self.indicator else {})
+        return {key: torch.from_numpy(value.astype(np.float32)) for key, value in tensors.items()}
+
+    def inputs(self, name: str) -> Inputs:
+        indicator = (f"{name}.missing",) if require_fitted(name, self.indicator) else ()
+        return Inputs(numeric=(name, *indicator), ranks=(f"{name}.rank",))
+
+    def missing(self, name: str, table: "pa.Table") -> float:
+        return _missing(_numbers(name, table))
+
 
 @dataclass(frozen=True)
 class Buckets(Kind):
     """Numbers as ids of buckets of equal frequency: 0 if missing, else 1 + |{edges < v}|.
 
     The paper's choice: any shape of dependence can be learned, outliers do no harm, and units do not matter; but the
-    order of the buckets is lost. Edges are the quantiles k / count of the training values, so about the same number of
-    rows falls in each bucket (edge, edge]; where many rows have one value, equal edges merge and its bucket is larger.
+    order of the buckets is lost, and so are all differences above the highest edge. `Number` keeps both. Edges are the
+    quantiles k / count of the training values, so about the same number of rows falls in each bucket (edge, edge];
+    where many rows have one value, equal edges merge and its bucket is larger.
 
     Args:
         count: buckets at most. More are finer, with fewer rows to learn each from.
@@ -72,9 +179,9 @@ class Buckets(Kind):
 class Standardised(Kind):
     """Numbers with mean 0 and deviation 1 in training: (v - mean) / sd; 0 if missing, with an indicator.
 
-    Cheap and smooth, and it keeps the order, unlike `Buckets`; but an outlier stays as far out as it was, so give
-    amounts as logarithms. Where training rows lack the value, a second tensor `name.missing` is 1 for such rows and 0
-    for others.
+    Cheap and smooth, and it keeps the order, unlike `Buckets`; but an outlier stays as far out as it was, so declare
+    amounts as `Number`, or give them as logarithms. Where training rows lack the value, a second tensor `name.missing`
+    is 1 for such rows and 0 for others.
 
     Args:
         mean: learned by `fit`.
@@ -133,11 +240,41 @@ def _missing(v: np.ndarray) -> float:
     return float(np.isnan(v).mean())
 
 
+def _log_like(v: np.ndarray, median: float, scale: float) -> np.ndarray:
+    """arsinh((v - median) / scale) without overflow, NaN where v is NaN."""
+    with np.errstate(over="ignore"):  # a large number by a tiny scale
+        ratio = (v - median) / scale
+    return np.arcsinh(np.clip(ratio, -_LARGEST, _LARGEST))
+
+
+def _deviation(v: np.ndarray) -> float:
+    """The standard deviation without overflow, exactly 0 for equal numbers."""
+    distance = v - v[0]
+    largest = float(np.abs(distance).max())
+    return largest * float((distance / largest).std()) if largest else 0.0
+
+
+def _distribution(v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Different numbers in ascending order, and the mid-ranks of these, (|{v < x}| + |{v <= x}|) / 2n.
+
+    All different numbers if there are at most 129 of them, else those at the quantiles k / 128.
+    """
+    values, counts = np.unique(v, return_counts=True)
+    up_to = np.cumsum(counts)
+    ranks = (up_to - counts / 2) / len(v)
+    if len(values) > _INTERVALS + 1:
+        # The quantile k / 128 is the first number up to which there are k · n / 128 rows. In whole numbers: rounding
+        # would move it to its neighbour.
+        at = np.unique(np.searchsorted(up_to * _INTERVALS, np.arange(_INTERVALS + 1) * len(v)))
+        values, ranks = values[at], ranks[at]
+    return values, ranks
+
+
 def _finite(name: str, v: np.ndarray) -> np.ndarray:
     infinite = np.flatnonzero(np.isinf(v))
     if len(infinite):
         raise ValueError(
             f"column {name!r}, row {infinite[0]}: an infinite number has no standardised value; "
-            "set it to missing, or declare the column as Buckets()"
+            "set it to missing, or declare the column as Number()"
         )
     return v
