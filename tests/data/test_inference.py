@@ -54,8 +54,8 @@ def test_inference_by_rule() -> None:
         "item": "Bag(layout=Numbered(count=2))",
         "userID": "Id(min_count=2)",
         "hour": "Id()",
-        "count": "Buckets()",
-        "price": "Buckets()",
+        "count": "Number()",
+        "price": "Number()",
         "music": "Id()",
         "click": "Id()",
         "range": "Id()",
@@ -123,7 +123,7 @@ def real(name: str) -> Path:
             "kuairand_pure",
             "play_time_s",
             ["is_click", "long_view", "part"],
-            {"video_id": "Id(min_count=2)", "tag": "Bag(layout=Split(separator=','))", "duration_s": "Buckets()"},
+            {"video_id": "Id(min_count=2)", "tag": "Bag(layout=Split(separator=','))", "duration_s": "Number()"},
         ),
         (
             "online_retail_orders",
@@ -136,7 +136,7 @@ def real(name: str) -> Path:
             "movietweetings100k",
             "rating",
             ["ts"],
-            {"movie_id": "Id(min_count=2)", "genres": "Bag(layout=Split())", "year": "Buckets()"},
+            {"movie_id": "Id(min_count=2)", "genres": "Bag(layout=Split())", "year": "Number()"},
         ),
     ],
 )

@@ -15,6 +15,7 @@ LOG = OrderLog(orders=3000, users=30, items=20, history=3)
 def frame(start=0, stop=3000):
     x, y, _ = LOG.chunk(start, stop)
     columns = {name: value.numpy() for name, value in x.items() if value.ndim == 1}
+    columns["log_price"] = columns["log_price"].astype(float)  # a CSV file holds a float32 as a decimal near it
     history = {f"past_{i}": x["history"][:, i].numpy() for i in range(3)}
     return pd.DataFrame(columns | history | {"gmv": y.numpy()})
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from transun.data.features import Features
-from transun.data.kinds import Bag, Buckets, Datetime, Id, Kind, Lists, Numbered, Split
+from transun.data.kinds import Bag, Datetime, Id, Kind, Lists, Number, Numbered, Split
 from transun.data.schema import require_columns
 from transun.data.table import as_numbers, as_times, column_array, read_table, targets
 from transun.support.extras import need
@@ -177,11 +177,11 @@ def _whole(facts: _ColumnFacts) -> Guess | None:
     if named or len(values) <= _FEW:
         reason = "named as an id" if named else f"only {len(values)} different"
         return Id(min_count=_min_count(len(values))), f"whole numbers, {reason}"
-    return Buckets(), f"{len(values)} different whole numbers"
+    return Number(), f"{len(values)} different whole numbers"
 
 
 def _number(facts: _ColumnFacts) -> Guess | None:
-    return (Buckets(), "numbers") if facts.is_type("floating", "decimal") else None
+    return (Number(), "numbers") if facts.is_type("floating", "decimal") else None
 
 
 _RULES: tuple[Callable[[_ColumnFacts], Guess | None], ...] = (_nothing, _list, _constant, _time, _text, _whole, _number)

@@ -49,7 +49,7 @@ class NetworkRegressor(RegressorMixin, ValueParameters):  # type: ignore[misc]
     """A neural network that predicts E[y|x] through any head: `train` in the form of a scikit-learn regressor.
 
     X is a frame, whose columns are taken for ids, bags, numbers or times as `infer` guesses (`features_` tells), or an
-    array of numbers, whose columns are cut into buckets. Missing values and ids that training did not see are fine.
+    array of numbers, whose columns become `Number`. Missing values and ids that training did not see are fine.
     Settings and their defaults are those of `Recipe`. Parameters of the recipe, the head and other values are reached
     by name: `recipe__epochs`, `recipe__optimiser__rate`, `head__shared`, `head__scheme__power`.
 

@@ -1,13 +1,13 @@
 """Frames or arrays, targets and weights of scikit-learn users, checked with its messages and read as one table."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from transun.data import Buckets, Features, Kind, infer, read_table
+from transun.data import Features, Kind, Number, infer, read_table
 from transun.data.table import column_array
 from transun.heads import Head
 from transun.support.extras import need
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 __all__ = ["TrainingRows", "is_frame", "read_features", "read_weights", "require_credible"]
 
 Array = NDArray[np.float64]
-
-# Rows that a bucket of numbers is learned from, and the buckets that even the smallest table gets.
-_ROWS, _FEWEST = 50, 4
 
 
 @dataclass(frozen=True)
@@ -53,22 +50,15 @@ class TrainingRows:
         return cls(table.filter(pa.array(weight > 0.0)), target, counts, named)
 
     def guess(self) -> Features:
-        """Features for these rows, to be fitted: guessed for a frame, buckets of numbers for an array.
+        """Features for these rows, to be fitted: guessed for a frame, numbers for an array.
 
         A column of an array that happens to hold few whole numbers in training may hold others tomorrow, and an array
-        has no way to say that it means ids. Buckets get `_ROWS` rows each to learn from, in small tables too.
+        has no way to say that it means ids.
         """
         columns = [name for name in self.table.column_names if name not in (self.target, self.weight)]
         filled = [name for name in columns if self.table[name].null_count < len(self.table)]
-        numbers: dict[str, Kind] = {} if self.named else {name: Buckets() for name in filled}
-        features = infer(self.table, self.target, weight=self.weight, columns=numbers)
-        count = max(len(self.table) // _ROWS, _FEWEST)
-        coarse = {
-            name: replace(kind, count=min(kind.count, count))
-            for name, kind in features.columns.items()
-            if isinstance(kind, Buckets)
-        }
-        return replace(features, columns={**features.columns, **coarse})
+        numbers: dict[str, Kind] = {} if self.named else {name: Number() for name in filled}
+        return infer(self.table, self.target, weight=self.weight, columns=numbers)
 
 
 def is_frame(X: Any) -> bool:
