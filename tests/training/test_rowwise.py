@@ -18,7 +18,8 @@ from transun.training.recipe import plain_recipe
 LOG = OrderLog(orders=1500, users=900, items=2000, history=4)
 DATA = LOG.dataset()
 MLP = EmbeddingMLP(LOG.sizes, {"history": "item"}, ("log_price",), dim=4, hidden=(16, 8))
-ATTENTION = DIN(LOG.sizes, numeric=("log_price",), history={"history": "item"}, dim=4, hidden=(16,), unit=(8,))
+# What lies outside of [0, 1] counts as 0 or 1: the price is a rank well enough.
+ATTENTION = DIN(LOG.sizes, ranks=("log_price",), history={"history": "item"}, dim=4, hidden=(16,), unit=(8,), bins=4)
 
 
 def tables(model):
