@@ -97,6 +97,44 @@ class TestUnbiased:
         assert abs(ratios[0] - 1.0) > 2.0 * abs(ratios[1] - 1.0)
 
 
+class TestByDeviance:
+    """Where nobody chooses otherwise, z is learned by Poisson deviance with the weights 1/κ."""
+
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 5, (600, 1)).astype(float)
+    y = (1.0 + X[:, 0]) * rng.gamma(2.0, 0.5, 600)
+
+    @pytest.mark.parametrize(
+        ("regressor", "loss"),
+        [(HistGradientBoostingRegressor(), "loss"), (LGBMRegressor(verbose=-1), "objective"), (TREE, "criterion")],
+        ids=["sklearn", "lightgbm", "tree"],
+    )
+    def test_the_bias_regressor_has_the_loss(self, regressor, loss):
+        model = GTSRegressor(regressor, random_state=0).fit(self.X, self.y)
+        assert model.bias_regressor_.get_params()[loss] == "poisson"
+        assert model.regressors_[0].get_params()[loss] == regressor.get_params()[loss]
+
+    def test_the_last_step_of_a_pipeline_has_it(self):
+        model = GTSRegressor(make_pipeline(StandardScaler(), TREE)).fit(self.X, self.y)
+        assert model.bias_regressor_[-1].criterion == "poisson"
+
+    @pytest.mark.parametrize(
+        "settings",
+        [{"emphasis": 0.0}, {"bias_regressor": TREE}, {"target_transform": Identity(), "negative": True}],
+        ids=["published", "chosen", "negative targets"],
+    )
+    def test_not_where_somebody_chose_or_a_target_is_negative(self, settings):
+        y = self.y - 1.0 if settings.get("negative") else self.y
+        chosen = {name: value for name, value in settings.items() if name != "negative"}
+        assert GTSRegressor(TREE, **chosen).fit(self.X, y).bias_regressor_.criterion == "squared_error"
+
+    def test_a_tree_that_separates_all_x_predicts_their_means(self):
+        """In a leaf κ is nearly constant, so that the weighted mean of y·κ over κ is the mean of y there."""
+        model = GTSRegressor(TREE, cv=None).fit(self.X, self.y)
+        means = [self.y[self.X[:, 0] == level].mean() for level in range(5)]
+        np.testing.assert_allclose(model.predict(np.arange(5.0)[:, None]), means, rtol=1e-6)
+
+
 class TestPrefit:
     data = world(8_000, seed=1)
 

@@ -117,6 +117,17 @@ def weight_parameter(regressor: Any) -> str:
     )
 
 
+def takes_weights(regressor: Any) -> bool:
+    """Whether the `fit` of a regressor, or of a pipeline's last step, takes weights of the rows.
+
+    >>> from sklearn.linear_model import LinearRegression; from sklearn.neighbors import KNeighborsRegressor
+    >>> takes_weights(LinearRegression()), takes_weights(KNeighborsRegressor())
+    (True, False)
+    """
+    last = regressor.steps[-1][1] if hasattr(regressor, "steps") else regressor
+    return bool(has_fit_parameter(last, "sample_weight"))
+
+
 def with_deviance(regressor: Any, deviance: str) -> Any | None:
     """A copy of the regressor that minimises the deviance, or None if it cannot; of a pipeline, the last step does.
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transun.estimators.cross_fitting import predict_1d
-from transun.estimators.fitting import evaluation_pairs
+from transun.estimators.fitting import evaluation_pairs, takes_weights, with_deviance
 from transun.estimators.meta_regressor import TransformedTargetBase
 from transun.estimators.target import check_target, prepare_transform, slope_at
 from transun.schemes import PowerVariance, Slope
@@ -96,13 +96,15 @@ class GTSRegressor(TransformedTargetBase):
 
     Args:
         regressor: anything with `fit` and `predict`; histogram gradient boosting by default.
-        bias_regressor: the regressor that learns y·κ; a copy of `regressor` by default.
+        bias_regressor: the regressor that learns y·κ. By default it is a copy of `regressor` that learns by Poisson
+            deviance, where it can and no target is negative: see `emphasis`.
         target_transform: T. `Identity()` with ``cv="prefit"`` for a model that predicts in units of the target.
         slope: κ; `PowerVariance(1.0)` by default. A larger power evens out noise that grows with the amount, and
             amplifies errors of z where u is large: on heavy tails 2 can double the error, 0 is plain least squares.
         emphasis: each row has the weight κ^-emphasis when z is fitted. 0 is the published method; 1 with a bias
             regressor of Poisson deviance makes it the deviance of y itself with κ as an offset, which keeps totals; 2
-            with squares is plain least squares. Above 0 the bias regressor must take `sample_weight`.
+            with squares is plain least squares. Above 0 the bias regressor must take `sample_weight`. None is 1 where
+            the default bias regressor learns by Poisson deviance, and else 0; 0 keeps the published method everywhere.
         cv: folds, a splitter or an iterable of splits; one fit of the regressor each, and one of the bias regressor.
             None takes u from the training rows: two fits in all, and biased by what u has memorised.
             "prefit": `regressor` is trained already, on other rows; `fit` only trains the bias regressor.
@@ -132,7 +134,7 @@ class GTSRegressor(TransformedTargetBase):
         *,
         target_transform: Transform = Log1p(),
         slope: Slope | None = None,
-        emphasis: float = 0.0,
+        emphasis: float | None = None,
         cv: Any = 5,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -160,6 +162,7 @@ class GTSRegressor(TransformedTargetBase):
         """
         X, target, weight = self._check_training_rows(X, y, sample_weight)
         self.transform_ = prepare_transform(self.target_transform, target)
+        self._by_deviance = self._can_learn_by_deviance(target)
         fittings = self._fittings(weight, fit_params)
         evaluation = [(features, check_target(values, self)) for features, values in evaluation_pairs(eval_set)]
         points = self._fit_points(fittings["regressor"], X, target, evaluation)
@@ -167,8 +170,8 @@ class GTSRegressor(TransformedTargetBase):
         rows, slopes = points.rows, self._slope_at(points.predictions)
         scaled = [(features, values * self._mean_slope(features)) for features, values in evaluation]
         fit_bias = fittings["bias_regressor"].with_evaluation(scaled)
-        emphasis = slopes**-self.emphasis if self.emphasis else None
-        self.bias_regressor_ = fit_bias(X, target[rows] * slopes, rows, emphasis)
+        power = float(self._by_deviance) if self.emphasis is None else self.emphasis
+        self.bias_regressor_ = fit_bias(X, target[rows] * slopes, rows, slopes**-power if power else None)
         self.guard_ = RatioGuard.learn(slopes, target[rows], None if weight is None else weight[rows])
         return self
 
@@ -193,6 +196,17 @@ class GTSRegressor(TransformedTargetBase):
         """κ̄(x), the mean of κ over the models."""
         return self._mean_over_models(X, self._slope_at)
 
+    def _can_learn_by_deviance(self, target: Array) -> bool:
+        """Whether z is learned by Poisson deviance: nobody chose otherwise, and regressor and targets allow it."""
+        base = self._base_regressor()
+        chosen = self.bias_regressor is not None or self.emphasis is not None
+        if chosen or target.min() < 0.0 or not target.any() or with_deviance(base, "poisson") is None:
+            return False
+        return takes_weights(base)
+
     def _inner_regressors(self) -> dict[str, Any]:
         base = self._base_regressor()
-        return {"regressor": base, "bias_regressor": base if self.bias_regressor is None else self.bias_regressor}
+        bias = base if self.bias_regressor is None else self.bias_regressor
+        if getattr(self, "_by_deviance", False):
+            bias = with_deviance(base, "poisson")
+        return {"regressor": base, "bias_regressor": bias}

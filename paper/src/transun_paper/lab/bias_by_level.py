@@ -48,9 +48,9 @@ METHODS: Mapping[str, Callable[[Any], Any]] = {
     "binned smearing": lambda base: CorrectedRegressor(base(), bias_correction=BinnedSmearing(), random_state=0),
     "MSE": lambda base: base(),
     "Poisson": lambda base: base(objective="poisson"),
-    "GTS in-sample": lambda base: GTSRegressor(base(), slope=PowerVariance(2.0), cv=None),
-    "GTS, p = 1": lambda base: GTSRegressor(base(), slope=PowerVariance(1.0), random_state=0),
-    "GTS, p = 2": lambda base: GTSRegressor(base(), slope=PowerVariance(2.0), random_state=0),
+    "GTS in-sample": lambda base: GTSRegressor(base(), slope=PowerVariance(2.0), emphasis=0.0, cv=None),
+    "GTS, p = 1": lambda base: GTSRegressor(base(), slope=PowerVariance(1.0), emphasis=0.0, random_state=0),
+    "GTS, p = 2": lambda base: GTSRegressor(base(), slope=PowerVariance(2.0), emphasis=0.0, random_state=0),
     "UnbiasedRegressor": lambda base: UnbiasedRegressor(base(), random_state=0),
 }
 

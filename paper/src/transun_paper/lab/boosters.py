@@ -40,7 +40,7 @@ Build = Callable[[Callable[..., Any]], Any]
 
 
 def _gts(power: float, **options: Any) -> Build:
-    return lambda base: GTSRegressor(base(), slope=PowerVariance(power), random_state=0, **options)
+    return lambda base: GTSRegressor(base(), slope=PowerVariance(power), emphasis=0.0, random_state=0, **options)
 
 
 # Each method is built from a function that makes the base regressor and takes the objective.
