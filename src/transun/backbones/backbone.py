@@ -13,22 +13,31 @@ Inputs = Tensor | Mapping[str, Tensor]
 
 @runtime_checkable
 class Backbone(Protocol):
-    """Builders of consecutive stages; the first one takes the batch, the last one returns (B, out_features).
+    """Builders of consecutive stages; the first one takes the batch, the last one returns (B·members, out_features).
 
     Stages are what branches can share: a branch with `shared=2` starts from the first branch's activation
-    after two stages. Builders, not modules, so that a shared table is never built twice.
+    after two stages. Builders, not modules, so that a shared table is never built twice. A class that inherits from
+    this one has one member unless it defines `members`.
     """
 
     @property
     def out_features(self) -> int:
         """Width of the last stage's output."""
 
+    @property
+    def members(self) -> int:
+        """The number of networks that are trained side by side and whose predictions are averaged.
+
+        Of k members, the last stage returns k rows of features for every row of the batch, one after the other.
+        """
+        return 1
+
     def stages(self) -> list[Callable[[], nn.Module]]:
         """One builder per stage, each returning a fresh module."""
 
 
 @dataclass(frozen=True)
-class Constant:
+class Constant(Backbone):
     """No features at all: every row gets the same outputs, a free constant per raw output.
 
     The smallest laboratory for a head: what it converges to here is the statistic of y that it estimates.
@@ -54,7 +63,8 @@ class _Nothing(nn.Module):
 class Custom:
     """A user's own module as a single stage: `build()` returns a fresh one that maps a batch to (B, out_features).
 
-    One stage, so a branch shares all of it (`shared=1`) or nothing (`shared=0`).
+    One stage, so a branch shares all of it (`shared=1`) or nothing (`shared=0`). A module with several members returns
+    (B·members, out_features), the members of a row one after the other.
 
     >>> backbone = Custom(lambda: nn.Sequential(nn.Linear(4, 8), nn.ReLU()), out_features=8)
     >>> Model(backbone, LogSUN(shared=1))(torch.zeros(3, 4)).shape
@@ -63,12 +73,15 @@ class Custom:
 
     build: Callable[[], nn.Module]
     out_features: int
+    members: int = 1
 
     def __post_init__(self) -> None:
         if isinstance(self.build, nn.Module):
             raise TypeError("Custom needs a function that builds the module, since each branch may need its own copy")
         if self.out_features < 1:
             raise ValueError(f"Custom needs out_features >= 1, got {self.out_features}")
+        if self.members < 1:
+            raise ValueError(f"Custom needs members >= 1, got {self.members}")
 
     def stages(self) -> list[Callable[[], nn.Module]]:
         return [self.build]

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from transun.backbones.activations import Activation, ReLU
-from transun.backbones.backbone import Inputs
+from transun.backbones.backbone import Backbone, Inputs
 
 # Small enough that the first predictions are those of the output biases.
 _TABLE_SPREAD = 0.05
@@ -77,7 +77,7 @@ class ByTable(Dimension):
 
 
 @dataclass(frozen=True)
-class EmbeddingMLP:
+class EmbeddingMLP(Backbone):
     """Embeds every id, averages multi-valued ids, appends numbers and ranks, then ReLU layers: the paper's network.
 
     A rank r in [0, 1] becomes its piecewise-linear encoding: component t of `bins` = T is clamp(r·T - t, 0, 1), less
@@ -144,8 +144,7 @@ class EmbeddingMLP:
 
     def stages(self) -> list[Callable[[], nn.Module]]:
         widths = (self._embedded(), *self.hidden)
-        layers = [partial(dense, *pair, self.dropout) for pair in pairwise(widths)]
-        return [partial(Embedding, self.ids, self.bags, self.numeric, self.dim, self.ranks, self.bins), *layers]
+        return [self._embed(), *(partial(dense, *pair, self.dropout) for pair in pairwise(widths))]
 
     def grow(self, sizes: Mapping[str, int]) -> Self:
         """The same network with room for more ids, every width kept.
@@ -168,12 +167,19 @@ class EmbeddingMLP:
         ids, bags = ({name: sizes.get(name, size) for name, size in group.items()} for group in (self.ids, self.bags))
         return replace(self, ids=ids, bags=bags, dim=dim)
 
+    def _embed(self) -> "Callable[[], Embedding]":
+        return partial(Embedding, self.ids, self.bags, self.numeric, self.dim, self.ranks, self.bins)
+
     def _columns(self) -> tuple[str, ...]:
         return (*self.ids, *self.bags, *self.numeric, *self.ranks)
 
     def _embedded(self) -> int:
-        embedded = sum(column_widths({**self.ids, **self.bags}, self.dim).values())
-        return embedded + len(self.numeric) + self.bins * len(self.ranks)
+        return sum(self._embedded_widths())
+
+    def _embedded_widths(self) -> list[int]:
+        """The number of features that the embedding makes of each column, in order."""
+        vectors = column_widths({**self.ids, **self.bags}, self.dim).values()
+        return [*vectors, *(1 for _ in self.numeric), *(self.bins for _ in self.ranks)]
 
 
 class Dense(nn.Sequential):

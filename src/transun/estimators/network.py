@@ -185,7 +185,8 @@ class NetworkRegressor(RegressorMixin, ValueParameters):  # type: ignore[misc]
         with torch.no_grad():
             for batch in Dataset(x, torch.zeros(len(next(iter(x.values()))))).batches(BATCH):
                 raw = model.raw(batch.x)
-                parts.append(torch.stack([law.quantile(raw, float(level)) for level in levels.flat], -1))
+                values = [model.over_members(law.quantile(raw, float(level))) for level in levels.flat]
+                parts.append(torch.stack(values, -1))
         return torch.cat(parts).double().numpy().reshape(-1, *levels.shape)
 
     @property

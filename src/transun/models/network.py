@@ -29,6 +29,8 @@ class Network(nn.Module):
     the first branch have the same names and shapes whatever branches follow, so that the weights of a model without a
     bias branch fit one with it.
 
+    The output layer of a backbone with k members consists of k layers, and every row has k outputs in each branch.
+
     >>> network = Network(EmbeddingMLP(numeric=("a",), hidden=(8,)), (Branch(), Branch(width=3, shared=2)))
     >>> [tuple(raw.shape) for raw in network({"a": torch.zeros(5)})]
     [(5, 1), (5, 3)]
@@ -41,13 +43,13 @@ class Network(nn.Module):
         self.stacks, self.outputs = nn.ModuleList(), nn.ModuleList()
         for route in self.routes:  # branch by branch, so that the first one draws the same weights under every head
             self.stacks.append(nn.Sequential(*(build() for build in builders[route.shared :])))
-            self.outputs.append(_output(backbone.out_features, route.width))
+            self.outputs.append(_output(backbone.out_features, route.width, backbone.members))
         stages = [stage for stack, _ in self._parts() for stage in stack]
         if len({id(stage) for stage in stages}) < len(stages):
             raise ValueError("a backbone's builder returned the same module twice; each call must build a fresh one")
 
     def forward(self, batch: Inputs) -> Raw:
-        """One (B, width) tensor per branch."""
+        """One (B·members, width) tensor per branch, the members of a row one after the other."""
         activations = branch_outputs(self.routes, self.stacks, batch)
         return tuple(output(activation) for (_, output), activation in zip(self._parts(), activations, strict=True))
 
@@ -58,12 +60,15 @@ class Network(nn.Module):
             output.bias.copy_(constant)
             output.weight.zero_()
 
-    def _parts(self) -> list[tuple[nn.Sequential, nn.Linear]]:
+    def _parts(self) -> list[tuple[nn.Sequential, "nn.Linear | MemberLinear"]]:
         return list(zip(cast(Any, self.stacks), cast(Any, self.outputs), strict=True))
 
 
 class Model(nn.Module):
     """A network and a head: calling the model predicts, `loss` computes the loss of each row.
+
+    The members of a backbone such as `TabM` are trained side by side: the loss of a row is the mean of its members'
+    losses, its prediction the mean of their predictions. A head never sees members: to it they are further rows.
 
     Args:
         backbone: the layers between the features and the outputs.
@@ -88,14 +93,44 @@ class Model(nn.Module):
 
     def forward(self, batch: Inputs) -> Tensor:
         """Predictions (B,), in units of the target."""
-        return self.head(self.raw(batch))  # type: ignore[no-any-return]
+        return self.over_members(self.head(self.raw(batch)))
 
     def loss(self, batch: Inputs, y: Tensor) -> dict[str, Tensor]:
         """The terms of the loss by name, one number per row in each, (B,)."""
-        return self.head.loss(self.raw(batch), y)
+        return self.loss_of_raw(self.raw(batch), y)
+
+    def loss_of_raw(self, raw: Raw, y: Tensor) -> dict[str, Tensor]:
+        """The terms of the loss by name, (B,) each, from the raw outputs of the rows with targets y (B,)."""
+        members = self.members
+        if members == 1:
+            return self.head.loss(raw, y)
+        if self.head.rowwise:
+            terms = self.head.loss(raw, self.for_members(y))
+            return {name: self.over_members(term) for name, term in terms.items()}
+        # The loss of a row depends on the other rows, of which only those of the same member count.
+        by_member = [self.head.loss(tuple(out[index::members] for out in raw), y) for index in range(members)]
+        return {name: torch.stack([terms[name] for terms in by_member]).mean(0) for name in by_member[0]}
+
+    @property
+    def members(self) -> int:
+        """The number of members of the backbone, each of which has raw outputs for every row."""
+        return self.backbone.members
+
+    def over_members(self, values: Tensor) -> Tensor:
+        """The mean over the members of each row: (B·members,) to (B,)."""
+        members = self.backbone.members
+        return values if members == 1 else values.reshape(-1, members).mean(1)
+
+    def for_members(self, values: Tensor) -> Tensor:
+        """The value of each row, once for each member: (B,) to (B·members,), in the order of the raw outputs."""
+        members = self.backbone.members
+        return values if members == 1 else values.repeat_interleave(members)
 
     def raw(self, batch: Inputs) -> Raw:
-        """The raw outputs, in float32 or better: losses and inverse transforms are not computed in half precision."""
+        """The raw outputs, (B·members, width) per branch, the members of a row one after the other.
+
+        In float32 or better: losses and inverse transforms are not computed in half precision.
+        """
         return tuple(out.float() if out.dtype.itemsize < 4 else out for out in self.network(batch))
 
     def prepare(self, y: Tensor, base: "Model | None" = None) -> Self:
@@ -163,7 +198,23 @@ def _stop_gradient(value: Inputs) -> Inputs:
     return value.detach() if isinstance(value, Tensor) else value
 
 
-def _output(in_features: int, width: int) -> nn.Linear:
+class MemberLinear(nn.Module):
+    """One linear layer for each of k members: rows (B·k, in_features) to (B·k, width), member by member."""
+
+    def __init__(self, in_features: int, width: int, members: int) -> None:
+        super().__init__()
+        bound = in_features**-0.5  # as nn.Linear
+        self.weight = nn.Parameter(torch.empty(members, in_features, width).uniform_(-bound, bound))
+        self.bias = nn.Parameter(torch.zeros(members, width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        by_member = x.reshape(-1, *self.weight.shape[:2]).transpose(0, 1)
+        return torch.baddbmm(self.bias.unsqueeze(1), by_member, self.weight).transpose(0, 1).flatten(0, 1)
+
+
+def _output(in_features: int, width: int, members: int) -> nn.Linear | MemberLinear:
+    if members > 1:
+        return MemberLinear(in_features, width, members)
     with warnings.catch_warnings():
         # A constant backbone has no features, so that the layer consists of its bias.
         warnings.filterwarnings("ignore", message="Initializing zero-element tensors")

@@ -65,7 +65,7 @@ def debias(
     wrap = _FrozenModule if freeze else _UserModule
     # The module is added to a model of the branch alone, so that the branch's weights do not depend on the module.
     model = Model(backbone, PointHead(), seed)
-    model.network = _ModuleAndBranch(wrap(copy.deepcopy(module), features), model.network)
+    model.network = _ModuleAndBranch(wrap(copy.deepcopy(module), features), model.network, backbone.members)
     model.head = GTS(PointHead(transform, loss), scheme)
     model.backbone = _BackboneWithModule(module, backbone)
     return model
@@ -88,6 +88,10 @@ class _BackboneWithModule:
     @property
     def out_features(self) -> int:
         return self.backbone.out_features
+
+    @property
+    def members(self) -> int:
+        return self.backbone.members
 
     def stages(self) -> list[Callable[[], nn.Module]]:
         return self.backbone.stages()
@@ -119,14 +123,19 @@ class _FrozenModule(_UserModule):
 
 
 class _ModuleAndBranch(Network):
-    """The raw outputs of a user's module and of a branch; only the branch has output biases to initialise."""
+    """The raw outputs of a user's module and of a branch; only the branch has output biases to initialise.
 
-    def __init__(self, host: _UserModule, branch: Network) -> None:
+    The estimate of the module is the same for every member of the branch.
+    """
+
+    def __init__(self, host: _UserModule, branch: Network, members: int) -> None:
         nn.Module.__init__(self)  # the stages are those of the branch
-        self.host, self.branch = host, branch
+        self.host, self.branch, self.members = host, branch, members
 
     def forward(self, batch: Inputs) -> Raw:
         estimate, features = self.host(batch)
+        if self.members > 1:
+            estimate = estimate.repeat_interleave(self.members, 0)
         return (estimate, *self.branch(features))
 
     def start_at(self, constants: Raw) -> None:

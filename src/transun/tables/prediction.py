@@ -95,11 +95,12 @@ def _open(trained: TableModel, source: Any, numbers: list[str], wanted: list[str
 
 
 def _predict(trained: TableModel, table: "pa.Table", kept: "pa.Table", quantiles: Sequence[float]) -> PredictedChunk:
-    trained.model.eval()
-    raw = trained.model.raw(trained.features.encode(table))
-    pred = trained.model.head(raw)
-    law = trained.model.head.distribution
-    return PredictedChunk(kept, pred, {} if law is None else {level: law.quantile(raw, level) for level in quantiles})
+    model = trained.model.eval()
+    raw = model.raw(trained.features.encode(table))
+    pred = model.over_members(model.head(raw))
+    law = model.head.distribution
+    of_levels = {} if law is None else {level: model.over_members(law.quantile(raw, level)) for level in quantiles}
+    return PredictedChunk(kept, pred, of_levels)
 
 
 def _require_exact(kept: "pa.Table") -> None:

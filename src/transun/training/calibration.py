@@ -23,7 +23,8 @@ def calibrate(model: Model, data: BatchSource, correction: Correction, *, batch_
     """A copy of a trained model whose predictions go through a correction learned from held-out rows.
 
     The model itself stays as it is, so the two can be compared. A model that is corrected already gets a second
-    correction on top of the first.
+    correction on top of the first. With a backbone of several members, a correction is learned from the outputs of
+    each member and applied to them before the mean.
 
     Args:
         model: trained; its weights are kept.
@@ -46,8 +47,8 @@ def calibrate(model: Model, data: BatchSource, correction: Correction, *, batch_
     raws, targets, weights = [], [], []
     for rows in data.batches(batch_size):
         raws.append(corrected.raw(rows.x))
-        targets.append(rows.y)
-        weights.append(_weights(rows))
+        targets.append(model.for_members(rows.y))
+        weights.append(model.for_members(_weights(rows)))
     raw = tuple(torch.cat(outputs) for outputs in zip(*raws, strict=True))
     corrected.head = Corrected(corrected.head, correction).calibrate(raw, torch.cat(targets), torch.cat(weights))
     return corrected.train(model.training)

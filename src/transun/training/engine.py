@@ -54,7 +54,7 @@ class Engine:
         outputs = self._outputs(model, batch_size)
 
         def run(x: Inputs, y: Tensor, weight: Tensor | None) -> tuple[tuple[str, ...], Tensor]:
-            terms = model.head.loss(outputs(x, len(y)), y)
+            terms = model.loss_of_raw(outputs(x, len(y)), y)
             return tuple(terms), _means(torch.stack(tuple(terms.values())), weight)
 
         return run

@@ -62,8 +62,9 @@ def predict_with_kappa(model: Model, data: BatchSource, *, batch_size: int = BAT
     preds, kappas = [], []
     for rows in data.batches(batch_size):
         raw = model.raw(rows.x)
-        preds.append(model.head(raw))
-        kappas.append(model.head.kappa(raw))
+        preds.append(model.over_members(model.head(raw)))
+        kappa = model.head.kappa(raw)
+        kappas.append(None if kappa is None else model.over_members(kappa))
     known = [kappa for kappa in kappas if kappa is not None]
     return torch.cat(preds), torch.cat(known) if len(known) == len(kappas) else None
 

@@ -52,7 +52,7 @@ def cost(arguments: Mapping[str, Any], cache: Path) -> float:
 @torch.no_grad()
 def _statistics(model: Model, data: Dataset) -> dict[str, dict[str, float]]:
     transform = model.head.transform
-    u = torch.cat([model.head.point(model.raw(batch.x)) for batch in data.batches(BATCH)]).double()
+    u = torch.cat([model.over_members(model.head.point(model.raw(batch.x))) for batch in data.batches(BATCH)]).double()
     y = data.y.double()
     values = [y, transform(y), *(y * slope.kappa(u, transform) for slope in SLOPES.values())]
     return {label: _describe(value) for (_, label), value in zip(_TARGETS, values, strict=True)}
