@@ -18,6 +18,7 @@ OWNERS = {
     "safetensors": {"models"},
     "scipy": {"metrics", "estimators", "diagnosis"},
     "sklearn": {"estimators"},
+    "tabm": {"backbones"},
     "typer": {"cli"},
 }
 ROOMS = rooms(PRODUCT)

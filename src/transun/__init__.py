@@ -101,6 +101,7 @@ __all__ = [
     "SplineFlow",
     "SqrtSUN",
     "Standardised",
+    "TabM",
     "TableModel",
     "TranSUN",
     "Tweedie",
@@ -120,6 +121,7 @@ __all__ = [
     "predict",
     "read_table",
     "save_model",
+    "tabm",
     "train",
 ]
 

@@ -3,7 +3,7 @@ import copy
 import pytest
 import torch
 
-from transun.backbones import DIN, Constant, Custom, EmbeddingMLP, PReLU
+from transun.backbones import DIN, Constant, Custom, EmbeddingMLP, PReLU, TabM
 from transun.heads import LogMSE, LogSUN
 from transun.models.network import Model
 
@@ -30,11 +30,22 @@ INTEREST = DIN(
     unit=(5,),
     unit_activation=PReLU(),
 )
+MEMBERS = TabM(
+    {"user": 5, "item": 7}, {"history": "item"}, ("price",), 4, (8, 6), dropout=0.0, ranks=("rank",), bins=5, members=3
+)
+ONE_MEMBER = TabM(numeric=("price",), hidden=(8,), dropout=0.0, members=1)
 CUSTOM = Custom(lambda: torch.nn.Sequential(torch.nn.Linear(3, 6), torch.nn.ReLU()), 6)
 MATRIX = torch.arange(3.0 * N).reshape(N, 3) / 10
 CASES = [
-    pytest.param(backbone, batch, shared, id=f"{type(backbone).__name__}-shared{shared}")
-    for backbone, batch in ((Constant(), MATRIX), (CUSTOM, MATRIX), (EMBEDDING, BATCH), (INTEREST, BATCH))
+    pytest.param(backbone, batch, shared, id=f"{type(backbone).__name__}-members{backbone.members}-shared{shared}")
+    for backbone, batch in (
+        (Constant(), MATRIX),
+        (CUSTOM, MATRIX),
+        (EMBEDDING, BATCH),
+        (INTEREST, BATCH),
+        (MEMBERS, BATCH),
+        (ONE_MEMBER, BATCH),
+    )
     for shared in range(len(backbone.stages()) + 1)
 ]
 
@@ -58,7 +69,7 @@ class TestBackbone:
         separate = sum(p.numel() for p in prepared(backbone, 0).parameters())
         alone = sum(p.numel() for p in Model(backbone, LogMSE()).parameters())
         stage_sizes = [sum(p.numel() for p in build().parameters()) for build in backbone.stages()]
-        output = backbone.out_features + 1
+        output = backbone.members * (backbone.out_features + 1)
         assert separate == 2 * alone
         assert sum(p.numel() for p in prepared(backbone, shared).parameters()) == (
             alone + sum(stage_sizes[shared:]) + output

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from transun import training
-from transun.backbones import DIN, Constant, EmbeddingMLP
+from transun.backbones import DIN, Constant, EmbeddingMLP, TabM
 from transun.data import Dataset, OrderLog
 from transun.heads import MSE, LogMSE, LogSUN
 from transun.models.network import Model
@@ -20,6 +20,7 @@ DATA = LOG.dataset()
 MLP = EmbeddingMLP(LOG.sizes, {"history": "item"}, ("log_price",), dim=4, hidden=(16, 8))
 # What lies outside of [0, 1] counts as 0 or 1: the price is a rank well enough.
 ATTENTION = DIN(LOG.sizes, ranks=("log_price",), history={"history": "item"}, dim=4, hidden=(16,), unit=(8,), bins=4)
+MEMBERS = TabM(LOG.sizes, {"history": "item"}, ("log_price",), dim=4, hidden=(16, 8), dropout=0.0, members=3)
 
 
 def tables(model):
@@ -45,7 +46,7 @@ def by_hand(model, rate, dense, batches, clip=None):
                 table[seen] -= rate * table.grad[seen] / (total[seen].sqrt() + 1e-10).unsqueeze(1)
 
 
-@pytest.mark.parametrize("network", [MLP, ATTENTION], ids=["EmbeddingMLP", "DIN"])
+@pytest.mark.parametrize("network", [MLP, ATTENTION, MEMBERS], ids=["EmbeddingMLP", "DIN", "TabM"])
 @pytest.mark.parametrize("head", [LogMSE(), LogSUN(), LogSUN(shared=1)], ids=dumps)
 @pytest.mark.parametrize("clip", [None, 0.5])
 def test_equals_adagrad_of_rows_written_out(network, head, clip):

@@ -4,6 +4,7 @@ from transun.backbones.activations import Activation, Dice, PReLU, ReLU, Sigmoid
 from transun.backbones.backbone import Backbone, Constant, Custom, Inputs
 from transun.backbones.din import DIN
 from transun.backbones.embedding import ByCardinality, ByTable, Dimension, EmbeddingMLP
+from transun.backbones.tabm import TabM
 
 __all__ = [
     "DIN",
@@ -20,4 +21,5 @@ __all__ = [
     "PReLU",
     "ReLU",
     "Sigmoid",
+    "TabM",
 ]

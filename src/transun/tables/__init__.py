@@ -1,7 +1,7 @@
 """From a table to a trained model, and back to predictions for other tables."""
 
 from transun.tables.graph_export import export
-from transun.tables.model import TableModel, embedding_mlp, load
+from transun.tables.model import TableModel, embedding_mlp, load, tabm
 from transun.tables.training import train
 
-__all__ = ["TableModel", "embedding_mlp", "export", "load", "train"]
+__all__ = ["TableModel", "embedding_mlp", "export", "load", "tabm", "train"]

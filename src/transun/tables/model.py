@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from transun.backbones import Dimension, EmbeddingMLP
+from transun.backbones import Activation, Dimension, EmbeddingMLP, ReLU, TabM
 from transun.data import Dataset, Features, read_table
 from transun.metrics import STANDARD, Metric
 from transun.models.checkpoint import grow, load_model, save_model
@@ -19,7 +19,7 @@ from transun.training.history import History
 from transun.training.recipe import Recipe
 from transun.training.validated import fit_with_validation
 
-__all__ = ["TableModel", "embedding_mlp", "load"]
+__all__ = ["TableModel", "embedding_mlp", "load", "tabm"]
 
 
 def embedding_mlp(
@@ -42,6 +42,46 @@ def embedding_mlp(
 
     """
     return EmbeddingMLP(features.ids, features.bags, features.numeric, dim, hidden, dropout, features.ranks)
+
+
+def tabm(
+    features: Features,
+    *,
+    dim: int | Dimension = 16,
+    hidden: Sequence[int] = (256, 256),
+    dropout: float = 0.1,
+    bins: int = 32,
+    members: int = 8,
+    activation: Activation = ReLU(),
+) -> TabM:
+    """TabM over a table's columns: `train(..., backbone=tabm)`, or `backbone=partial(tabm, members=16)`.
+
+    Args:
+        features: fitted to the table.
+        dim: width of each embedding, or a rule such as `ByCardinality()`.
+        hidden: widths of the dense layers.
+        dropout: share of activations dropped after each dense layer during training.
+        bins: pieces of the encoding of every rank.
+        members: networks that are trained side by side.
+        activation: after each dense layer.
+
+    >>> backbone = tabm(Features({"item": Id()}).fit({"item": [7, 3]}), members=4)
+    >>> backbone.ids, backbone.hidden, backbone.members
+    ({'item': 3}, (256, 256), 4)
+
+    """
+    return TabM(
+        features.ids,
+        features.bags,
+        features.numeric,
+        dim,
+        hidden,
+        dropout,
+        features.ranks,
+        bins,
+        members,
+        activation,
+    )
 
 
 @dataclass(frozen=True)
