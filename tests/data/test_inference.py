@@ -158,3 +158,32 @@ def test_real_ids_are_those_of_pandas() -> None:
     for name in frame:
         codes, _ = pd.factorize(frame[name], sort=True, use_na_sentinel=False)
         np.testing.assert_array_equal(tensors[name].numpy(), codes + 1)
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([2015, 2016, 2017, 2019] * 30, "Number()"),  # years
+        ([30, 31, 32, 33, 34] * 24, "Number()"),  # weeks
+        ([1, 2, 3, 4, 5, 6] * 20, "Id()"),  # codes, months
+        ([0, 1, 2] * 40, "Id()"),
+        ([10, 20, 30, 40] * 30, "Id()"),  # codes with gaps
+        ([7, 8] * 60, "Id()"),
+    ],
+)
+def test_years_and_weeks_are_numbers_with_an_order(values, kind):
+    features = infer({"x": values, "y": [1.0, 2.0] * 60}, "y")
+    assert str(features.columns["x"]) == kind
+
+
+def test_a_new_year_is_beyond_the_others():
+    features = infer({"year": [2015, 2016, 2017] * 40, "y": [1.0, 2.0] * 60}, "y")
+    known, new = features.encode({"year": [2017, 2018]})["year"].tolist()
+    assert new > known
+
+
+@pytest.mark.parametrize("name", ["", "Unnamed: 0", "__index_level_0__"])
+def test_the_row_index_of_a_file_is_no_feature(name):
+    features = infer({name: range(120), "x": [0, 1] * 60, "y": [1.0, 2.0] * 60}, "y")
+    assert list(features.columns) == ["x"]
+    assert "row index" in features.why[name]

@@ -280,6 +280,15 @@ class TestResume:
         with pytest.raises(ValueError, match="belongs to another run"):
             fit(Model(NETWORK, LogSUN()), DATA, plain_recipe(epochs=9), resume=path)
 
+    def test_other_data_is_refused(self, tmp_path):
+        path = tmp_path / "state.pt"
+        self.interrupt(path)
+        columns = {name: column.clone() for name, column in DATA.x.items()}
+        columns["item"] = (columns["item"] + 1) % LOG.sizes["item"]
+        for other in (Dataset(columns, DATA.y), Dataset(DATA.x, DATA.y.flip(0))):
+            with pytest.raises(ValueError, match="belongs to another run"):
+                fit(Model(NETWORK, LogSUN()), other, plain_recipe(**PLAN), valid=VALID, resume=path)
+
     @pytest.mark.parametrize("content", [b"", b"nonsense", b"PK\x03\x04broken"])
     def test_a_foreign_file_is_refused(self, tmp_path, content):
         path = tmp_path / "state.pt"

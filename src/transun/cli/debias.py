@@ -23,7 +23,7 @@ from transun.cli.options import (
     ValidShare,
 )
 from transun.cli.output import print_blocks
-from transun.cli.sources import data_name, load_trained, new_folder, readable
+from transun.cli.sources import data_name, load_trained, new_folder, readable, refuse_overwriting
 from transun.models.description import is_saved_model
 
 if TYPE_CHECKING:
@@ -124,6 +124,7 @@ def _column(
     from transun.support.extras import need
 
     require_ending(out)
+    refuse_overwriting(data, out)
     if out == STDOUT:
         raise ValueError("debias prints its result on standard output: name a file with --out")
     with readable(data) as source:

@@ -8,7 +8,7 @@ import typer
 
 from transun.cli.app import app
 from transun.cli.options import Data, Json, Model, Progress
-from transun.cli.sources import load_trained, readable
+from transun.cli.sources import load_trained, readable, refuse_overwriting
 
 NAME = "prediction"
 
@@ -44,6 +44,7 @@ def predict(
 
     kept, levels = keep or [], quantile or []
     require_ending(out)
+    refuse_overwriting(data, out)
     if as_json and out == STDOUT:
         raise ValueError("--json and --out - would both write to standard output: name a file with --out")
     names = [NAME, *[f"quantile_{level:g}" for level in levels]]

@@ -12,7 +12,7 @@ from transun.support.suggest import did_you_mean
 if TYPE_CHECKING:
     from transun.tables.model import TableModel
 
-__all__ = ["STDIN", "data_name", "load_trained", "new_folder", "readable", "write_texts"]
+__all__ = ["STDIN", "data_name", "load_trained", "new_folder", "readable", "refuse_overwriting", "write_texts"]
 
 STDIN = Path("-")
 
@@ -29,6 +29,12 @@ def readable(data: Path) -> Iterator[Path]:
         raise ValueError("standard input is the keyboard: pipe CSV or Parquet into the command, or name a file")
     with spooled(sys.stdin.buffer) as path:
         yield path
+
+
+def refuse_overwriting(data: Path, out: Path) -> None:
+    """Raise a `ValueError` where the result would take the place of the data it is made from."""
+    if data != STDIN and out.exists() and data.exists() and out.samefile(data):
+        raise ValueError(f"--out {out} is the data itself, which would be lost: name another file")
 
 
 def data_name(data: Path) -> str:

@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from transun.data.features import Features
 from transun.data.kinds import Bag, Datetime, Id, Kind, Lists, Number, Numbered, Split
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["infer"]
 
 _ID_NAME = re.compile(r"(?:.*_)?(?:id|uid|code|key|sku|zip|ID)|.*[a-z0-9](?:ID|Id)")
+_INDEX_NAME = re.compile(r"|Unnamed: 0|__index_level_\d+__")
 _NUMBERED = re.compile(r"(.*[^\d_])(_?)(0|[1-9]\d*)")
 _SEPARATORS = ("|", ";", ",")
 # At most this many different numbers are treated as categories: each then has many rows to learn a vector from.
@@ -109,6 +111,13 @@ def _guess(facts: _ColumnFacts) -> Guess:
     return None, f"{facts.array.type} is no kind of column known here"
 
 
+def _row_index(facts: _ColumnFacts) -> Guess | None:
+    # pandas writes the row index of a frame as a column without a name, or with one of these.
+    if _INDEX_NAME.fullmatch(facts.name):
+        return None, "the row index of a pandas frame: it says where a row was, not what it is"
+    return None
+
+
 def _nothing(facts: _ColumnFacts) -> Guess | None:
     if facts.array.null_count == len(facts.array):
         return None, "missing in every row"
@@ -174,17 +183,36 @@ def _whole(facts: _ColumnFacts) -> Guess | None:
     named = _ID_NAME.fullmatch(facts.name) is not None
     if named and facts.unique:
         return None, "another id in every row: nothing to learn for new ones"
+    if not named and _counts_on(values):
+        return Number(), f"whole numbers from {values.min():.0f} to {values.max():.0f} in a row, which may go on"
     if named or len(values) <= _FEW:
         reason = "named as an id" if named else f"only {len(values)} different"
         return Id(min_count=_min_count(len(values))), f"whole numbers, {reason}"
     return Number(), f"{len(values)} different whole numbers"
 
 
+def _counts_on(values: NDArray[np.float64]) -> bool:
+    """Whether whole numbers look like years or weeks: one after the other, and not counted from 0 or 1 as codes are.
+
+    A new year then is a number beyond the others, and not an id that training has never seen.
+    """
+    return len(values) > 2 and values.min() > 1 and values.max() - values.min() < 1.5 * len(values)
+
+
 def _number(facts: _ColumnFacts) -> Guess | None:
     return (Number(), "numbers") if facts.is_type("floating", "decimal") else None
 
 
-_RULES: tuple[Callable[[_ColumnFacts], Guess | None], ...] = (_nothing, _list, _constant, _time, _text, _whole, _number)
+_RULES: tuple[Callable[[_ColumnFacts], Guess | None], ...] = (
+    _row_index,
+    _nothing,
+    _list,
+    _constant,
+    _time,
+    _text,
+    _whole,
+    _number,
+)
 
 
 def _min_count(distinct: int) -> int:

@@ -6,6 +6,8 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.linear_model import LinearRegression
 
 from transun.estimators.cross_fitting import predict_1d
 from transun.estimators.fitting import evaluation_pairs, takes_weights, with_deviance
@@ -97,7 +99,8 @@ class GTSRegressor(TransformedTargetBase):
     Args:
         regressor: anything with `fit` and `predict`; histogram gradient boosting by default.
         bias_regressor: the regressor that learns y·κ. By default it is a copy of `regressor` that learns by Poisson
-            deviance, where it can and no target is negative: see `emphasis`.
+            deviance, where it can and no target is negative: see `emphasis`. Of a `TransformedTargetRegressor` it is
+            the regressor inside.
         target_transform: T. `Identity()` with ``cv="prefit"`` for a model that predicts in units of the target.
         slope: κ; `PowerVariance(1.0)` by default. A larger power evens out noise that grows with the amount, and
             amplifies errors of z where u is large: on heavy tails 2 can double the error, 0 is plain least squares.
@@ -198,7 +201,7 @@ class GTSRegressor(TransformedTargetBase):
 
     def _can_learn_by_deviance(self, target: Array) -> bool:
         """Whether z is learned by Poisson deviance: nobody chose otherwise, and regressor and targets allow it."""
-        base = self._base_regressor()
+        base = _without_target_transform(self._base_regressor())
         chosen = self.bias_regressor is not None or self.emphasis is not None
         if chosen or target.min() < 0.0 or not target.any() or with_deviance(base, "poisson") is None:
             return False
@@ -206,7 +209,15 @@ class GTSRegressor(TransformedTargetBase):
 
     def _inner_regressors(self) -> dict[str, Any]:
         base = self._base_regressor()
-        bias = base if self.bias_regressor is None else self.bias_regressor
+        default = _without_target_transform(base)
+        bias = default if self.bias_regressor is None else self.bias_regressor
         if getattr(self, "_by_deviance", False):
-            bias = with_deviance(base, "poisson")
+            bias = with_deviance(default, "poisson")
         return {"regressor": base, "bias_regressor": bias}
+
+
+def _without_target_transform(regressor: Any) -> Any:
+    """The regressor inside a `TransformedTargetRegressor`: on a transformed scale z would be biased itself."""
+    if isinstance(regressor, TransformedTargetRegressor):
+        return LinearRegression() if regressor.regressor is None else _without_target_transform(regressor.regressor)
+    return regressor

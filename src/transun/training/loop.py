@@ -1,8 +1,9 @@
 """The training loop: batches through a model, named losses averaged and summed, gradients followed."""
 
+import hashlib
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -86,7 +87,7 @@ def fit(
         losses = LossLog(history, bar, device)
         train_step = TrainStep(optimiser_step, average, recipe.engine.loss_function(model, batch_size), recipe.clip)
         state = TrainingState(model, optimiser_step, average, early_stopping, losses)
-        resume_file = ResumeFile(resume, f"{dumps(recipe)}, {len(data)} rows")
+        resume_file = ResumeFile(resume, f"{dumps(recipe)}, {_data_key(data) if resume else ''}")
         done = resume_file.restore(state)
 
         def check_if_due() -> None:
@@ -172,6 +173,16 @@ class TrainStep:
             self.optimiser_step.clip(self.clip)
         self.optimiser_step.step(None if self.average is None else self.average.catch_up)
         return dict(zip(names, means.detach().unbind(), strict=True))
+
+
+def _data_key(data: BatchSource) -> str:
+    """A text that other rows or other columns change: their number, all targets, and the first rows."""
+    first = next(iter(data.batches(1024)))
+    columns = first.x if isinstance(first.x, Mapping) else {"x": first.x}
+    digest = hashlib.sha256(data.targets().cpu().contiguous().numpy().tobytes())
+    for name, column in columns.items():
+        digest.update(name.encode() + column.cpu().contiguous().numpy().tobytes())
+    return f"{len(data)} rows, checksum {digest.hexdigest()[:16]}"
 
 
 def _devices(device: torch.device) -> list[int]:
