@@ -23,6 +23,7 @@ from transun_paper.tables.table import (
     FixedRate,
     Keys,
     PaperRow,
+    StudiedRows,
     Tuned,
     Tuning,
     kept,
@@ -36,7 +37,7 @@ LabelReports = Mapping[str, Reports]
 
 
 @dataclass(frozen=True)
-class RunFigure:
+class RunFigure(StudiedRows):
     """A figure drawn from reports of runs, one panel per data set.
 
     Args:
@@ -59,19 +60,6 @@ class RunFigure:
     panel: Callable[[LabelReports], Any]
     claims: Callable[[LabelReports, str], list[Answer]]
     skipped: tuple[str, ...] = OTHERS
-
-    def datasets(self, available: Iterable[str]) -> list[str]:
-        """All but the skipped ones."""
-        return kept(available, self.skipped)
-
-    def studies(self, keys: Keys, quick: bool = False) -> list[Study]:
-        """One study per row and data set."""
-        protocol = protocol_of(quick)
-        return [self.tuning.study(protocol, keys[name], row) for name in kept(keys, self.skipped) for row in self.rows]
-
-    def computations(self, keys: Keys, quick: bool = False) -> list[Computation]:
-        """None: studies are enough."""
-        return []
 
     def report(self, store: Store, keys: Keys, quick: bool = False) -> dict[str, Any]:
         """The panels and the answers."""

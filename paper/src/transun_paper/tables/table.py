@@ -130,8 +130,29 @@ def leaderboard_row(method: str, label: str, name: str) -> PaperRow:
     return PaperRow(method, label, listed.head, listed.correction)
 
 
+class StudiedRows:
+    """What a table and a figure have in common: every row is studied on every data set that is not skipped."""
+
+    rows: tuple[PaperRow, ...]
+    tuning: Tuning
+    skipped: tuple[str, ...]
+
+    def datasets(self, available: Iterable[str]) -> list[str]:
+        """All but the skipped ones."""
+        return kept(available, self.skipped)
+
+    def studies(self, keys: Keys, quick: bool = False) -> list[Study]:
+        """One study per row and data set."""
+        protocol = protocol_of(quick)
+        return [self.tuning.study(protocol, keys[name], row) for name in kept(keys, self.skipped) for row in self.rows]
+
+    def computations(self, keys: Keys, quick: bool = False) -> list[Computation]:
+        """None: studies are enough."""
+        return []
+
+
 @dataclass(frozen=True)
-class PaperTable:
+class PaperTable(StudiedRows):
     """A table on real data.
 
     Args:
@@ -158,19 +179,6 @@ class PaperTable:
     measured: Rows = TestRows()
     against: Mapping[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
     skipped: tuple[str, ...] = ()
-
-    def datasets(self, available: Iterable[str]) -> list[str]:
-        """All but the skipped ones."""
-        return kept(available, self.skipped)
-
-    def studies(self, keys: Keys, quick: bool = False) -> list[Study]:
-        """One study per row and data set."""
-        protocol = protocol_of(quick)
-        return [self.tuning.study(protocol, keys[name], row) for name in kept(keys, self.skipped) for row in self.rows]
-
-    def computations(self, keys: Keys, quick: bool = False) -> list[Computation]:
-        """None: studies are enough."""
-        return []
 
     def report(self, store: Store, keys: Keys, quick: bool = False) -> dict[str, Any]:
         """Our numbers, the paper's, and the answers; plain values."""
