@@ -10,7 +10,7 @@ from transun.metrics import PGR, RMSE, STRE, XAUC, Meter
 from transun.models.network import Model
 from transun.models.spec import dumps
 from transun.training.averaging import EMA, Average, Tail
-from transun.training.evaluation import evaluate, measure, predict
+from transun.training.evaluation import evaluate, measure, predict, predict_with_kappa
 from transun.training.loop import fit
 from transun.training.optimisers import SGD, Adagrad, AdagradDecay, Adam, AdamW, RowWise, constant, cosine, linear
 from transun.training.recipe import Recipe, plain_recipe
@@ -409,3 +409,11 @@ def test_adagrad_is_one_pass_where_torch_has_it():
     for device, fused in (("cpu", True), ("meta", False)):
         parameter = torch.nn.Parameter(torch.zeros(1, device=device))
         assert Adagrad().build([parameter]).param_groups[0]["fused"] is fused
+
+
+@pytest.mark.parametrize("look", [predict, predict_with_kappa, measure])
+def test_looking_at_a_model_leaves_its_mode(look):
+    model = Model(NETWORK, LogSUN()).prepare(DATA.targets())
+    for training in (True, False):
+        look(model.train(training), VALID)
+        assert model.training is training

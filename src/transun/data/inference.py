@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from transun.data.features import Features
 from transun.data.kinds import Bag, Datetime, Id, Kind, Lists, Number, Numbered, Split
 from transun.data.schema import require_columns
-from transun.data.table import as_numbers, as_times, column_array, read_table, targets
+from transun.data.table import PANDAS_INDEX, as_numbers, as_times, column_array, read_table, targets
 from transun.support.extras import need
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["infer"]
 
 _ID_NAME = re.compile(r"(?:.*_)?(?:id|uid|code|key|sku|zip|ID)|.*[a-z0-9](?:ID|Id)")
-_INDEX_NAME = re.compile(r"|Unnamed: 0|__index_level_\d+__")
+_INDEX_NAME = re.compile(rf"|Unnamed: 0|{PANDAS_INDEX.pattern}")
 _NUMBERED = re.compile(r"(.*[^\d_])(_?)(0|[1-9]\d*)")
 _SEPARATORS = ("|", ";", ",")
 # At most this many different numbers are treated as categories: each then has many rows to learn a vector from.

@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 # The names that pyarrow gives to the unnamed index of a pandas frame: row labels, never a feature.
-_INDEX = re.compile(r"__index_level_\d+__")
+PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 _NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"
 # From here on, a float cannot tell neighbouring integers apart.
 _EXACT = 2.0**53
@@ -98,7 +98,7 @@ def _from_frame(source: Any) -> "pa.Table":
         # pandas lets a column hold anything; Arrow's second argument names the column.
         details = "; ".join(map(str, error.args))
         raise ValueError(f"a column mixes kinds of values ({details}): make it one, e.g. all text") from error
-    return table.select([name for name in table.column_names if not _INDEX.fullmatch(name)])
+    return table.select([name for name in table.column_names if not PANDAS_INDEX.fullmatch(name)])
 
 
 def _from_values(name: str, values: Any) -> "pa.Array":
@@ -149,7 +149,7 @@ def as_ids(where: str, array: "pa.Array") -> "pa.Array":
     [7, None]
     >>> as_ids("column 'item'", pyarrow.array([7.0, 0.5]))
     Traceback (most recent call last):
-    ValueError: column 'item', row 1: 0.5 is a number, not an id; declare the column as Buckets() or Standardised()
+    ValueError: column 'item', row 1: 0.5 is a number, not an id; declare the column as Number()
     """
     pa, compute = need("pyarrow"), need("pyarrow.compute")
     type_ = array.type
@@ -158,8 +158,7 @@ def as_ids(where: str, array: "pa.Array") -> "pa.Array":
         wrong = np.flatnonzero(~((np.trunc(numbers) == numbers) & (np.abs(numbers) <= _EXACT)) & ~np.isnan(numbers))
         if len(wrong):
             raise ValueError(
-                f"{where}, row {wrong[0]}: {numbers[wrong[0]]:g} is a number, not an id; "
-                "declare the column as Buckets() or Standardised()"
+                f"{where}, row {wrong[0]}: {numbers[wrong[0]]:g} is a number, not an id; declare the column as Number()"
             )
         return compute.cast(array, pa.int64())
     if type_ == pa.large_string() or type_ == pa.int64():

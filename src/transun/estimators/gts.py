@@ -130,6 +130,9 @@ class GTSRegressor(TransformedTargetBase):
 
     """
 
+    # Whether z is learned by Poisson deviance; `fit` decides.
+    _by_deviance: bool = False
+
     def __init__(
         self,
         regressor: Any = None,
@@ -211,7 +214,7 @@ class GTSRegressor(TransformedTargetBase):
         base = self._base_regressor()
         default = _without_target_transform(base)
         bias = default if self.bias_regressor is None else self.bias_regressor
-        if getattr(self, "_by_deviance", False):
+        if self._by_deviance:
             bias = with_deviance(default, "poisson")
         return {"regressor": base, "bias_regressor": bias}
 

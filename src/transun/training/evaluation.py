@@ -1,6 +1,7 @@
 """Predictions and metrics of a model over batches."""
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Protocol
 
 import torch
@@ -58,13 +59,13 @@ def predict_with_kappa(model: Model, data: BatchSource, *, batch_size: int = BAT
     >>> [round(value, 4) for value in kappa.tolist()]  # 1 / (2 + 1)
     [0.3333, 0.3333]
     """
-    model.eval()
     preds, kappas = [], []
-    for rows in data.batches(batch_size):
-        raw = model.raw(rows.x)
-        preds.append(model.over_members(model.head(raw)))
-        kappa = model.head.kappa(raw)
-        kappas.append(None if kappa is None else model.over_members(kappa))
+    with _evaluating(model):
+        for rows in data.batches(batch_size):
+            raw = model.raw(rows.x)
+            preds.append(model.over_members(model.head(raw)))
+            kappa = model.head.kappa(raw)
+            kappas.append(None if kappa is None else model.over_members(kappa))
     known = [kappa for kappa in kappas if kappa is not None]
     return torch.cat(preds), torch.cat(known) if len(known) == len(kappas) else None
 
@@ -91,10 +92,17 @@ def evaluate(
 
 
 def _predictions(model: Model, data: BatchSource, batch_size: int) -> Iterator[tuple[Tensor, RowBatch]]:
+    with _evaluating(model):
+        for rows in data.batches(batch_size):
+            yield model(rows.x), rows
+
+
+@contextmanager
+def _evaluating(model: Model) -> Iterator[None]:
+    """Inside the `with` block the model is in evaluation mode; afterwards it is in the mode it was in before."""
     training = model.training
     model.eval()
     try:
-        for rows in data.batches(batch_size):
-            yield model(rows.x), rows
+        yield
     finally:
         model.train(training)
