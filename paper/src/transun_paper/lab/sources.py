@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -16,6 +16,9 @@ from transun.support.extras import need
 from transun_paper.datasets.paper import cikm16, dtmart
 from transun_paper.datasets.public import PUBLIC, PublicDataset, load_public_dataset
 from transun_paper.lab.encoded_dataset import EncodedDataset, cache_path
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 # Ends of training and validation rows on the unit interval that hashes fall in; the rest is for testing.
 TRAIN_END, VALID_END = 0.8, 0.9
@@ -86,23 +89,41 @@ def public_source(name: str, rows: int | None = None) -> DatasetSource:
 
 def split_public(data: PublicDataset, rows: int | None = None) -> EncodedDataset:
     """The encoded form of a loaded data set."""
-    table, all_rows = data.table, len(data.table)
-    keys = KEYS.get(data.name)
-    hashes = hash_rows(table, keys, seed=0) if keys else _row_hashes(all_rows, "split")
-    if rows is not None and rows < all_rows:
-        kept = np.sort(np.argsort(_row_hashes(all_rows, "lab.rows"), kind="stable")[:rows])
-        table, hashes = table.take(kept), hashes[kept]
-    sides = (hashes < TRAIN_END, (hashes >= TRAIN_END) & (hashes < VALID_END), hashes >= VALID_END)
-    pa = need("pyarrow")
-    parts = [table.filter(pa.array(side)) for side in sides]
+    keys, all_rows = KEYS.get(data.name), len(data.table)
+    parts = split_rows(data.table, keys, rows)
     features = data.features.fit(parts[0])
     train, valid, test = (features.to_dataset(part, data.target) for part in parts)
     unit = "rows with equal " + " and ".join(keys) if keys else "each row"
-    notes = f"{unit} on one side, by hash" + (
-        f"; {rows:,} of {all_rows:,} rows by hash" if len(hashes) < all_rows else ""
-    )
+    cut = f"; {rows:,} of {all_rows:,} rows by hash" if rows is not None and rows < all_rows else ""
     columns = features.ids, features.bags, features.numeric
-    return EncodedDataset(data.name, train, valid, test, *columns, notes)
+    return EncodedDataset(data.name, train, valid, test, *columns, f"{unit} on one side, by hash{cut}")
+
+
+def split_rows(table: "pa.Table", keys: tuple[str, ...] | None = None, rows: int | None = None) -> "list[pa.Table]":
+    """Training, validation and test rows: 80, 10 and 10 % by a hash, which no order of the rows can spoil.
+
+    Args:
+        table: all rows.
+        keys: the columns that identify a row, so that rows with equal values stay on one side; None hashes its number.
+        rows: keep about so many rows, see `sample_rows`.
+
+    """
+    hashes = hash_rows(table, keys, seed=0) if keys else _row_hashes(len(table), "split")
+    kept = sample_rows(len(table), rows)
+    table, hashes = table.take(kept), hashes[kept]
+    sides = (hashes < TRAIN_END, (hashes >= TRAIN_END) & (hashes < VALID_END), hashes >= VALID_END)
+    return [table.filter(need("pyarrow").array(side)) for side in sides]
+
+
+def sample_rows(count: int, rows: int | None) -> np.ndarray:
+    """The numbers of the rows with the smallest hashes, in order; all of them where `rows` is None.
+
+    >>> sample_rows(3, None).tolist(), len(sample_rows(100, 7))
+    ([0, 1, 2], 7)
+    """
+    if rows is None or rows >= count:
+        return np.arange(count)
+    return np.sort(np.argsort(_row_hashes(count, "lab.rows"), kind="stable")[:rows])
 
 
 def encode_public(
@@ -142,7 +163,7 @@ def user_source(name: str, folder: Path) -> DatasetSource:
     dataset = USER_DATASETS[name]
 
     def fingerprint() -> str:
-        return f"v{_VERSION} {name}: {', '.join(_file_digest(folder / file) for file in dataset.files)}"
+        return f"v{_VERSION} {name}: {', '.join(file_digest(folder / file) for file in dataset.files)}"
 
     return DatasetSource(fingerprint, lambda: split_public(dataset.read(folder)))
 
@@ -165,7 +186,8 @@ def _digest(table: Any) -> str:
     return hashlib.sha256(sink.getvalue()).hexdigest()
 
 
-def _file_digest(file: Path) -> str:
+def file_digest(file: Path) -> str:
+    """A hash of the content of a file."""
     if not file.is_file():
         raise FileNotFoundError(f"there is no file {file.absolute()}; the folder must hold it as it is distributed")
     with file.open("rb") as stream:
