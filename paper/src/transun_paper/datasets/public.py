@@ -139,7 +139,7 @@ def load_public_dataset(name: str, folder: str | Path | None = None) -> PublicDa
         hint = f"{did_you_mean(name, PUBLIC)} There are {', '.join(PUBLIC)}".lstrip()
         raise ValueError(f"there is no public data set {name!r}: {hint}")
     declared = _DECLARATIONS[name]
-    file = (data_folder() if folder is None else Path(folder)) / declared.file
+    file = public_file(name) if folder is None else Path(folder) / declared.file
     if not file.is_file():
         raise FileNotFoundError(
             f"{name}: there is no file {file.absolute()}; set TRANSUN_DATA to the folder that holds {declared.file}. "
@@ -150,6 +150,20 @@ def load_public_dataset(name: str, folder: str | Path | None = None) -> PublicDa
     if declared.most is not None:
         table = table.filter(need("pyarrow.compute").field(declared.target) <= declared.most)
     return PublicDataset(name, table, declared.target, Features(declared.columns), declared.excluded, declared.origin)
+
+
+def public_file(name: str) -> Path:
+    """Where the file of a public data set is looked for."""
+    return data_folder() / _DECLARATIONS[name].file
+
+
+def public_target(name: str) -> str:
+    """The target column of a public data set.
+
+    >>> public_target("lastfm")
+    'weight'
+    """
+    return _DECLARATIONS[name].target
 
 
 def data_folder() -> Path:

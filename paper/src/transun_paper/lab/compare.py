@@ -71,6 +71,21 @@ def difference(first: Reports, second: Reports, metric: str) -> Difference:
     return Difference(value, error, p_value(value, error, len(blocks) - 1))
 
 
+def log_ratio(first: Reports, second: Reports, metric: str) -> Difference:
+    """The logarithm of the ratio of a metric of two methods, which are geometric means over seeds, as `difference`."""
+    return difference(_logarithms(first, metric), _logarithms(second, metric), metric)
+
+
+def _logarithms(reports: Reports, metric: str) -> Reports:
+    return [
+        {
+            "metrics": {metric: math.log(report["metrics"][metric])},
+            "left_out": {metric: [math.log(value) for value in report["left_out"][metric]]},
+        }
+        for report in reports
+    ]
+
+
 def mean_with_error(reports: Reports, metric: str) -> tuple[float, float]:
     """The mean of a metric over seeds and its standard error, of seeds and test rows together."""
     value, seed_error = seed_mean([report["metrics"][metric] for report in reports])

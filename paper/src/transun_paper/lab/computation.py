@@ -11,6 +11,7 @@ from transun_paper.lab.store import rounded
 
 # The modules whose functions a line may name.
 _MODULES = {
+    "board": "transun_paper.board.run",
     "booster": "transun_paper.lab.boosters",
     "industrial": "transun_paper.tables.industrial",
     "trace": "transun_paper.tables.curves",
