@@ -123,19 +123,79 @@ def leaderboard(
 
 
 @app.command()
+def board(
+    methods: Annotated[list[str], typer.Option(help="This method, * for anything; may be repeated.")] = [],  # noqa: B006
+    tables: Annotated[
+        list[str], typer.Option(help="This table or group (numbers, ids, large), * for anything; may be repeated.")
+    ] = [],  # noqa: B006
+    seeds: Annotated[int, typer.Option(min=1, help="Seeds of every method with randomness.")] = 5,
+    rows: Annotated[int | None, typer.Option(min=1, help="About so many rows of each table; all by default.")] = None,
+    jobs: Jobs = 2,
+    again: Annotated[bool, typer.Option("--again", help="Forget the results of these methods, tables, seeds.")] = False,
+    listing: Annotated[bool, typer.Option("--list", help="List methods and tables, and stop.")] = False,
+    out: Out = REPORTS,
+    as_json: Json = False,
+    progress: Progress = None,
+) -> None:
+    """Measure methods on the board of tables; the page shows every result so far, not only those of this command.
+
+    Finished results are kept in OUT/runs: an interrupted command continues where it stopped. A result stays when
+    transun changes; `--again` computes it anew. With one job on a free machine the seconds are those of one core.
+    The report is OUT/board/tables.json, with --rows 2000 OUT/board/tables-2000.json, its page beside it.
+
+    Example: transun-paper board --methods default --methods 'lightgbm_*' --tables numbers --seeds 1
+    """
+    from transun.support.files import write_json
+    from transun_paper.board.methods import METHODS
+    from transun_paper.board.run import Board
+    from transun_paper.board.summary import board_report
+    from transun_paper.board.tables import BOARD_TABLES
+    from transun_paper.lab.progress import silent, to_stderr
+    from transun_paper.lab.store import Store
+    from transun_paper.pages.board import FOLDER, write_board_pages
+
+    chosen = Board.matching(methods, tables, seeds, rows)
+    if listing:
+        skipped = chosen.skipped()
+        texts = {name: METHODS[name].settings for name in chosen.methods}
+        texts |= {name: repr(BOARD_TABLES[name]) for name in chosen.tables}
+        print_table(["name", "what", "skipped because"], [[name, texts[name], skipped.get(name, "")] for name in texts])
+        return
+    store = Store(out / "runs")
+    if again:
+        typer.echo(f"{chosen.forget(store)} results forgotten", err=True)
+    chosen.run(store, jobs, silent if progress is False else to_stderr)
+    everything = Board(tuple(METHODS), tuple(BOARD_TABLES), max(seeds, 5), rows)
+    report = board_report(everything, store, "transun-paper board" + (f" --rows {rows}" if rows else ""))
+    write_json(out / FOLDER / f"tables{f'-{rows}' if rows else ''}.json", report)
+    pages_written = write_board_pages(out)
+    if as_json:
+        typer.echo(json.dumps(report))
+        return
+    if report["claims"]:
+        print_table(
+            ["claim", "holds", "evidence"],
+            [[claim["text"], "yes" if claim["holds"] else "no", claim["evidence"]] for claim in report["claims"]],
+        )
+    typer.echo(f"{len(report['entries'])} results; written to {', '.join(map(str, pages_written))}")
+
+
+@app.command()
 def pages(out: Out = REPORTS) -> None:
     """Write every page and picture again from the report beside it; nothing is trained.
 
     Example: transun-paper pages --out paper/reports
     """
+    from transun_paper.pages.board import write_board_pages
     from transun_paper.pages.reproductions import REPRODUCTIONS, write_page
 
     reported = [name for name in REPRODUCTIONS if (out / f"{name}.json").is_file()]
-    if not reported:
-        raise ValueError(f"{out} has no report of `transun-paper reproduce`")
     for name in reported:
         write_page(name, REPRODUCTIONS[name], out)
-    typer.echo(f"{len(reported)} pages written to {out}/")
+    count = len(reported) + len(write_board_pages(out))
+    if not count:
+        raise ValueError(f"{out} has no report of `transun-paper reproduce` or `transun-paper board`")
+    typer.echo(f"{count} pages written to {out}/")
 
 
 def _write_plan(reproductions: "list[Reproduction]", workspace: "Workspace") -> None:

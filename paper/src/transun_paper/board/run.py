@@ -43,11 +43,11 @@ def run_of(
     """
     arguments = {
         "table": table.name,
-        "data": table.fingerprint,
-        "rows": rows,
         "method": method.name,
-        "settings": method.settings,
         "seed": seed,
+        "rows": rows,
+        "data": table.fingerprint,
+        "settings": method.settings,
         "given": dict(given),
         "version": _VERSION,
     }

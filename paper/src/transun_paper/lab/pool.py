@@ -97,6 +97,10 @@ def processes(jobs: int) -> ProcessPoolExecutor:
     return ProcessPoolExecutor(jobs, get_context("spawn"), initializer=torch.set_num_threads, initargs=(1,))
 
 
+# Characters of a computation that a line of progress shows.
+_LINE = 120
+
+
 class _Task(Protocol):
     """What one process does at a time."""
 
@@ -130,7 +134,8 @@ class _ComputationTask:
 
     def execute(self, cache: Path, store: Path) -> str:
         Store(store).run(self.text, lambda: Computation.parse(self.text).compute(cache))
-        return self.text
+        # The text begins with what tells computations apart; the rest would fill the screen.
+        return self.text if len(self.text) <= _LINE else f"{self.text[:_LINE]}…"
 
 
 @dataclass
