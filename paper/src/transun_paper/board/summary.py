@@ -162,7 +162,7 @@ def _entry(table: str, method: str, results: Results) -> dict[str, Any]:
 def total_in_errors(found: Sequence[Mapping[str, Any]]) -> float:
     """How many standard errors, of test rows and seeds, the predicted total is above the actual one."""
     value, error = mean_with_error(found, "PGR")
-    return (value - 1.0) / error if error else 0.0
+    return (value - 1.0) / error
 
 
 def _averages(results: Results, group: str, methods: Iterable[str]) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,7 @@ def main(folder: Path) -> None:
         )
         seconds = time.perf_counter() - began
         predictions = {name: predictor.predict(part).tolist() for name, part in (("valid", valid), ("test", test))}
-        details = {"version": tabular.__version__, "best": str(predictor.model_best)}
+        details = {"version": version("autogluon.tabular"), "best": str(predictor.model_best)}
     result = {**predictions, "seconds": seconds, "details": details}
     (folder / "result.json").write_text(json.dumps(result), encoding="utf-8")
 

@@ -7,6 +7,7 @@ import json
 import sys
 import time
 from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -25,16 +26,14 @@ def main(folder: Path) -> None:
     began = time.perf_counter()
     model.fit(features[0], train[target] / unit, features[1], valid[target] / unit)
     seconds = time.perf_counter() - began
-    predictions = {name: [unit * float(value) for value in model.predict(features[index])] for index, name in _HELD_OUT}
-    result = {**predictions, "seconds": seconds, "details": {"version": str(pytabkit.__version__)}}
+    held_out = (("valid", features[1]), ("test", features[2]))
+    predictions = {name: [unit * float(value) for value in model.predict(part)] for name, part in held_out}
+    result = {**predictions, "seconds": seconds, "details": {"version": version("pytabkit")}}
     (folder / "result.json").write_text(json.dumps(result), encoding="utf-8")
 
 
-_HELD_OUT = ((1, "valid"), (2, "test"))
-
-
 def _features(part: Any, train: Any) -> Any:
-    """Text as categories, times as numbers, and missing numbers replaced by the median of the training rows."""
+    """Text as it is, times as numbers, and missing numbers replaced by the median of the training rows."""
     frame = part[train.columns].copy()
     for name in train.columns:
         kind = train[name].dtype.kind
@@ -43,7 +42,7 @@ def _features(part: Any, train: Any) -> Any:
         elif kind in "iuf":
             frame[name] = frame[name].astype("float64").fillna(float(train[name].median()))
         else:
-            frame[name] = frame[name].astype("object").fillna("missing").astype("str").astype("category")
+            frame[name] = frame[name].astype("object").fillna("missing").astype("str")
     return frame
 
 
