@@ -133,8 +133,8 @@ class TunedLightGBM(FrameMethod):
     deterministic: ClassVar[bool] = False
     libraries: ClassVar[tuple[str, ...]] = ("lightgbm", "pandas")
     cost: ClassVar[float] = 30.0
-    trials: int = 40
-    seconds: float = 300.0
+    trials: int = 30
+    seconds: float = 120.0
 
     def learn(self, frames: Frames, data: TableSplit, seed: int) -> tuple[Callable[[Any], Array], dict[str, Any]]:
         draw, watch = np.random.default_rng(seed), Stopwatch()
