@@ -17,7 +17,7 @@ class Backbone(Protocol):
 
     Stages are what branches can share: a branch with `shared=2` starts from the first branch's activation
     after two stages. Builders, not modules, so that a shared table is never built twice. A class that inherits from
-    this one has one member unless it defines `members`.
+    this one has one member and supplies all branches unless it says otherwise.
     """
 
     @property
@@ -34,6 +34,10 @@ class Backbone(Protocol):
 
     def stages(self) -> list[Callable[[], nn.Module]]:
         """One builder per stage, each returning a fresh module."""
+
+    def of_branch(self, index: int) -> "Backbone":
+        """The backbone that supplies branch `index` of a head: this one, unless it consists of several."""
+        return self
 
 
 @dataclass(frozen=True)
@@ -85,3 +89,6 @@ class Custom:
 
     def stages(self) -> list[Callable[[], nn.Module]]:
         return [self.build]
+
+    def of_branch(self, index: int) -> Backbone:
+        return self

@@ -12,7 +12,15 @@ from torch.nn.functional import linear as affine
 
 from transun.backbones.activations import Activation, Dice, Sigmoid
 from transun.backbones.backbone import Inputs
-from transun.backbones.embedding import Dimension, Embedding, EmbeddingMLP, column_widths, dense, linear_layer
+from transun.backbones.embedding import (
+    Dimension,
+    Embedding,
+    EmbeddingMLP,
+    column_widths,
+    dense,
+    linear_layer,
+    named_columns,
+)
 
 
 @dataclass(frozen=True)
@@ -111,7 +119,7 @@ class Interest(Embedding):
         self.unit = unit()
 
     def forward(self, batch: Inputs) -> Tensor:
-        columns = self._named(batch)
+        columns = named_columns(batch, self.columns)
         features = super().forward(columns)
         # Taken from the features and not looked up again: every look-up has a gradient as large as its table.
         vectors = dict(zip(self.ids, torch.split(features, self._spans(features), 1), strict=False))

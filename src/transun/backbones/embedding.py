@@ -245,7 +245,7 @@ class Embedding(nn.Module):
         return [(cast(nn.Embedding, self.tables[table]), columns) for table, columns in readers.items()]
 
     def forward(self, batch: Inputs) -> Tensor:
-        columns = self._named(batch)
+        columns = named_columns(batch, self.columns)
         parts = [self._look_up(name, columns[name]) for name in self.ids]
         for name in self.bags:
             vectors, present = self._look_up_bag(name, columns[name])
@@ -254,14 +254,6 @@ class Embedding(nn.Module):
         if self.ranks:
             parts.append(piecewise_linear(torch.stack([columns[name].float() for name in self.ranks], 1), self.bins))
         return torch.cat(parts, 1)
-
-    def _named(self, batch: Inputs) -> Mapping[str, Tensor]:
-        if isinstance(batch, Tensor):
-            raise TypeError(f"this network eats named columns {self.columns}, not one tensor")
-        missing = [name for name in self.columns if name not in batch]
-        if missing:
-            raise KeyError(f"the batch lacks column {missing[0]!r}; it has {', '.join(batch)}")
-        return batch
 
     def _look_up_bag(self, name: str, ids: Tensor) -> tuple[Tensor, Tensor]:
         """The vectors (B, L, d), zero at padding, and what is not padding (B, L, 1)."""
@@ -282,6 +274,16 @@ class Embedding(nn.Module):
             size = len(weight)
             wrong = ids[(ids < 0) | (ids >= size)][0].item()
             raise IndexError(f"column {name!r} holds id {wrong}, but its table has ids 0..{size - 1}") from None
+
+
+def named_columns(batch: Inputs, names: Sequence[str]) -> Mapping[str, Tensor]:
+    """The columns of a batch, which must have these names among others."""
+    if isinstance(batch, Tensor):
+        raise TypeError(f"this network eats named columns {tuple(names)}, not one tensor")
+    missing = [name for name in names if name not in batch]
+    if missing:
+        raise KeyError(f"the batch lacks column {missing[0]!r}; it has {', '.join(batch)}")
+    return batch
 
 
 def piecewise_linear(ranks: Tensor, bins: int) -> Tensor:

@@ -48,7 +48,7 @@ class TabM(EmbeddingMLP):
 
     """
 
-    hidden: Sequence[int] = (256, 256)
+    hidden: Sequence[int] = (128, 128)
     dropout: float = 0.1
     members: int = 8
     activation: Activation = field(default=ReLU())

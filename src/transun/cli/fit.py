@@ -75,7 +75,7 @@ def fit(
     from transun.data import drop_missing, read_table
     from transun.data.schema import require_columns
     from transun.report.formatting import as_json as dump
-    from transun.tables.model import embedding_mlp
+    from transun.tables.model import tabm
     from transun.tables.plan import make_plan, parse_head
     from transun.tables.training import hold_out
 
@@ -111,7 +111,7 @@ def fit(
             typer.echo(f"{dropped:,} rows without a target are left out.")
         _show_plan(plan, len(test), segments)
     job = TrainingJob(data_name(data), plan, recipe, rows, test, segments, out, test_share)
-    report = job.run(embedding_mlp(plan.features), resume_path, progress)
+    report = job.run(tabm(plan.features), resume_path, progress)
     if as_json:
         typer.echo(dump(report))
         return

@@ -21,7 +21,7 @@ from transun.estimators.rows import TrainingRows, is_frame, read_features, read_
 from transun.estimators.target import check_target, positive_only
 from transun.heads import Head
 from transun.models.network import Model
-from transun.tables.model import TableModel, embedding_mlp
+from transun.tables.model import TableModel, tabm
 from transun.tables.plan import make_plan
 from transun.tables.training import train_plan
 from transun.training.evaluation import BATCH
@@ -90,7 +90,7 @@ class NetworkRegressor(RegressorMixin, ValueParameters):  # type: ignore[misc]
     def __init__(
         self,
         head: Head | None = None,
-        backbone: Callable[[Features], Backbone] = embedding_mlp,
+        backbone: Callable[[Features], Backbone] = tabm,
         *,
         features: Features | None = None,
         recipe: Recipe | None = None,
@@ -221,7 +221,9 @@ class NetworkRegressor(RegressorMixin, ValueParameters):  # type: ignore[misc]
 
     def _train(self, rows: TrainingRows, valid: TrainingRows | None, recipe: Recipe) -> Self:
         features = rows.guess() if self.features is None else self.features
-        plan = make_plan(rows.table, rows.target, head=self.head, features=features, weight=rows.weight)
+        plan = make_plan(
+            rows.table, rows.target, head=self.head, features=features, weight=rows.weight, only="network"
+        )
         model = train_plan(
             plan,
             rows.table,

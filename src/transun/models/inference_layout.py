@@ -23,7 +23,7 @@ _MAX_ZEROS = 0.15
 def merge_branches(model: Model) -> nn.Module:
     """A copy of the model for prediction with the dense layers of its branches merged, or the model itself.
 
-    The model itself is returned if none of its layers is dense, or if its backbone has several members.
+    The model itself is returned if none of its layers is dense, or if its backbone has several members or parts.
 
     The time of a prediction for a few rows is mostly that of starting operations, and two towers start twice as many.
     Where all branches leave one activation, their first dense layers become one product, and their next ones a product
@@ -36,7 +36,8 @@ def merge_branches(model: Model) -> nn.Module:
     >>> torch.allclose(merge_branches(model)(x), model(x))
     True
     """
-    if model.members > 1:
+    parts = [model.backbone.of_branch(index) for index in range(len(model.head.branches))]
+    if model.members > 1 or any(part is not parts[0] for part in parts):
         return model
     stages = (stage for stack in cast(Any, model.network.stacks) for stage in stack)
     return _MergedModel(model).eval() if any(isinstance(stage, Dense) for stage in stages) else model

@@ -2,7 +2,7 @@
 
 import copy
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, cast
 
@@ -38,12 +38,15 @@ class Network(nn.Module):
 
     def __init__(self, backbone: Backbone, branches: tuple[Branch, ...]) -> None:
         super().__init__()
-        builders = backbone.stages()
-        self.routes = tuple(_route(index, branch, backbone) for index, branch in enumerate(branches))
+        parts = [backbone.of_branch(index) for index in range(len(branches))]
+        self.routes = tuple(_route(index, branch, parts) for index, branch in enumerate(branches))
+        # How often an output is repeated, where other branches have more members.
+        self.repeats = tuple(backbone.members // part.members for part in parts)
         self.stacks, self.outputs = nn.ModuleList(), nn.ModuleList()
-        for route in self.routes:  # branch by branch, so that the first one draws the same weights under every head
-            self.stacks.append(nn.Sequential(*(build() for build in builders[route.shared :])))
-            self.outputs.append(_output(backbone.out_features, route.width, backbone.members))
+        # Branch by branch, so that the first one draws the same weights under every head.
+        for route, part in zip(self.routes, parts, strict=True):
+            self.stacks.append(nn.Sequential(*(build() for build in part.stages()[route.shared :])))
+            self.outputs.append(_output(part.out_features, route.width, part.members))
         stages = [stage for stack, _ in self._parts() for stage in stack]
         if len({id(stage) for stage in stages}) < len(stages):
             raise ValueError("a backbone's builder returned the same module twice; each call must build a fresh one")
@@ -51,7 +54,10 @@ class Network(nn.Module):
     def forward(self, batch: Inputs) -> Raw:
         """One (B·members, width) tensor per branch, the members of a row one after the other."""
         activations = branch_outputs(self.routes, self.stacks, batch)
-        return tuple(output(activation) for (_, output), activation in zip(self._parts(), activations, strict=True))
+        return tuple(
+            _repeat(output(activation), times)
+            for (_, output), activation, times in zip(self._parts(), activations, self.repeats, strict=True)
+        )
 
     @torch.no_grad()
     def start_at(self, constants: Raw) -> None:
@@ -177,8 +183,14 @@ def branch_outputs(routes: Iterable[Route], stacks: Iterable[Any], batch: Any) -
         yield value
 
 
-def _route(index: int, branch: Branch, backbone: Backbone) -> Route:
-    """The branch with its number of shared stages, after a check that this backbone has as many."""
+def _repeat(raw: Tensor, times: int) -> Tensor:
+    """The outputs of every row, once for each member."""
+    return raw if times == 1 else raw.repeat_interleave(times, 0)
+
+
+def _route(index: int, branch: Branch, parts: Sequence[Backbone]) -> Route:
+    """The branch with its number of shared stages, after a check that its backbone has as many."""
+    backbone = parts[index]
     count = len(backbone.stages())
     shared = count if branch.shared == "all" else branch.shared
     if not 0 <= shared <= count:
@@ -190,6 +202,8 @@ def _route(index: int, branch: Branch, backbone: Backbone) -> Route:
         raise ValueError(f"the first branch has nobody to share with; set its shared to 0, not {shared}")
     if shared and not 0 <= branch.shares_with < index:
         raise ValueError(f"branch {index} can share with an earlier branch only, not with branch {branch.shares_with}")
+    if shared and parts[branch.shares_with] is not backbone:
+        raise ValueError(f"branch {index} cannot share stages with branch {branch.shares_with} of another backbone")
     return Route(branch.width, shared, branch.shares_with, branch.trains_shared)
 
 

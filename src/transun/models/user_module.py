@@ -71,7 +71,7 @@ def debias(
     return model
 
 
-class _BackboneWithModule:
+class _BackboneWithModule(Backbone):
     """The backbone of the branch, without a text form, because only the user can build the module.
 
     With the text of the branch's backbone, a model would be saved and then loaded without the module.

@@ -48,7 +48,7 @@ def tabm(
     features: Features,
     *,
     dim: int | Dimension = 16,
-    hidden: Sequence[int] = (256, 256),
+    hidden: Sequence[int] = (128, 128),
     dropout: float = 0.1,
     bins: int = 32,
     members: int = 8,
@@ -67,7 +67,7 @@ def tabm(
 
     >>> backbone = tabm(Features({"item": Id()}).fit({"item": [7, 3]}), members=4)
     >>> backbone.ids, backbone.hidden, backbone.members
-    ({'item': 3}, (256, 256), 4)
+    ({'item': 3}, (128, 128), 4)
 
     """
     return TabM(

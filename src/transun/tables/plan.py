@@ -4,7 +4,7 @@ import ast
 import inspect
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = [
+    "Only",
     "Plan",
     "TargetSummary",
     "make_plan",
@@ -34,6 +35,11 @@ __all__ = [
     "summarise_target",
 ]
 
+Only = Literal["trees", "network"]
+"""What is trained where not both are."""
+
+# The default head for skewed amounts, all of whose branches read the last layer.
+_AMOUNTS = "Scaled(Blend(Poisson(), LogSUN(shared='all'), shared='all'))"
 # An exponential target has skewness 2; below 1 squared error on the target itself has no tail to fight.
 _SKEWED = 1.0
 # ln(1 + y) is nearly a straight line for targets far below 1.
@@ -70,6 +76,10 @@ class Plan:
     head_text: str
     why: str
     recommended: bool = False
+    trees: bool = False
+    """Whether boosted trees are trained."""
+    network: bool = True
+    """Whether a network with the head is trained."""
 
     def column_summary(self) -> list[tuple[str, str, str, str, str]]:
         """For each column its name, kind, what it becomes, the share missing, and why; `Features.summary` in cells."""
@@ -94,6 +104,7 @@ def make_plan(
     features: Features | None = None,
     exclude: Iterable[str] = (),
     weight: str | None = None,
+    only: Only | None = None,
 ) -> Plan:
     """The plan for training rows. Every mistake that can be seen in the columns is reported here, before training.
 
@@ -104,13 +115,18 @@ def make_plan(
         features: how to read the columns, fitted here; None guesses.
         exclude: columns that a guess must leave out, above all what is known only after the target.
         weight: the column of sample weights.
+        only: "trees" or "network" plans that alone. None plans both, unless a head is named, which is a network's.
 
     >>> table = read_table({"item": ["a", "b"] * 60, "gmv": [1.0, 2.0, 3.0, 400.0] * 30})
     >>> plan = make_plan(table, "gmv")
-    >>> plan.head_text, [row[:2] for row in plan.column_summary()]
-    ('AutoSUN()', [('item', 'Id()')])
+    >>> plan.trees, plan.network, [row[:2] for row in plan.column_summary()]
+    (True, True, [('item', 'Id()')])
 
     """
+    if only not in (None, "trees", "network"):
+        raise ValueError(f"only is 'trees' or 'network', got {only!r}")
+    if only == "trees" and head is not None:
+        raise ValueError("trees have a loss of their own: name a head, or trees alone, but not both")
     if weight == target:
         raise ValueError(f"target and weight are the same column {target!r}: name two")
     if target in (excluded := list(exclude)):
@@ -126,7 +142,8 @@ def make_plan(
     chosen = head if isinstance(head, Head) else parse_head(text)
     require_targets(chosen, text, y, target)
     fitted = infer(table, target, weight=weight, exclude=excluded) if features is None else features.fit(table)
-    return Plan(fitted, target, weight, summary, chosen, text, why, recommended)
+    trees, network = recommended and only != "network" and summary.negative == 0.0, only != "trees"
+    return Plan(fitted, target, weight, summary, chosen, text, why, recommended, trees, network)
 
 
 def plan_debiasing(base: TableModel, table: "pa.Table") -> Plan:
@@ -174,10 +191,10 @@ def summarise_target(y: Tensor) -> TargetSummary:
 
 
 def recommend(summary: TargetSummary) -> tuple[str, str]:
-    """A head for a target, as text, and why: `AutoSUN` for skewed amounts, a signed one where there are negatives.
+    """A head for a target, as text, and why: Poisson and TranSUN for amounts, a signed one where there are negatives.
 
     >>> recommend(summarise_target(torch.tensor([1.0, 1.0, 1.0, 50.0])))[0]
-    'AutoSUN()'
+    "Scaled(Blend(Poisson(), LogSUN(shared='all'), shared='all'))"
     >>> recommend(summarise_target(torch.tensor([-3.0, 1.0, 2.0])))[0]
     'Scaled(TranSUN(Asinh()))'
     >>> recommend(summarise_target(torch.tensor([4.0, 5.0, 6.0])))[0]
@@ -194,9 +211,9 @@ def recommend(summary: TargetSummary) -> tuple[str, str]:
             f"the target is hardly skewed (skewness {summary.skewness:.2f}): squared error on the target itself is "
             "unbiased and needs no transform"
         )
-    return "AutoSUN()", (
-        f"the target is not negative and skewed (skewness {summary.skewness:.1f}): the mean of three models of it, a "
-        "logarithm among them, each with a bias branch that keeps the totals right"
+    return _AMOUNTS, (
+        f"the target is not negative and skewed (skewness {summary.skewness:.1f}): half Poisson regression, half a "
+        "logarithm with a bias branch (TranSUN), which err differently and both keep the totals right"
     )
 
 

@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from transun.backbones import Backbone
+from transun.backbones import Backbone, Trees
 from transun.data import Features, by_row, read_table
 from transun.heads import Head
 from transun.models.network import Model
-from transun.tables.model import TableModel, embedding_mlp
-from transun.tables.plan import Plan, make_plan
+from transun.tables.model import TableModel, tabm
+from transun.tables.plan import Only, Plan, make_plan
 from transun.training.recipe import Recipe
 from transun.training.validated import fit_with_validation
 
@@ -27,14 +27,18 @@ def train(
     features: Features | None = None,
     exclude: Iterable[str] = (),
     weight: str | None = None,
-    backbone: Callable[[Features], Backbone] = embedding_mlp,
+    backbone: Callable[[Features], Backbone] = tabm,
     recipe: Recipe = Recipe(),
+    only: Only | None = None,
     valid: Any = None,
     base: Model | None = None,
     resume: str | Path | None = None,
     progress: bool | None = None,
 ) -> TableModel:
     """Train a model on a table: a frame, a CSV or Parquet file, a folder of them.
+
+    By default the model is a mixture of boosted trees and a network, with shares that validation rows decide; see
+    `model.history.parts`. Whoever names a head, or starts from a base, gets a network with that head alone.
 
     Args:
         source: the training rows; what `read_table` takes. For data larger than memory use `ParquetStream` and `fit`.
@@ -46,7 +50,8 @@ def train(
         exclude: columns that a guess must leave out, above all what is known only after the target.
         weight: the column of sample weights.
         backbone: builds the network from the fitted features.
-        recipe: how to train.
+        recipe: how to train. `Recipe(budget=10)` takes ten seconds or less.
+        only: "trees" or "network" trains that alone.
         valid: validation rows, in place of the recipe's share of the training rows.
         base: a trained model without the head's last branches, to start from; see `fit`.
         resume: a file that keeps the state of an interrupted training; see `fit`.
@@ -60,10 +65,13 @@ def train(
 
     """
     table = read_table(source)
-    plan = make_plan(table, target, head=head, features=features, exclude=exclude, weight=weight)
-    network = backbone(plan.features)
+    plan = make_plan(
+        table, target, head=head, features=features, exclude=exclude, weight=weight, only="network" if base else only
+    )
     held = None if valid is None else read_table(valid)
-    return train_plan(plan, table, network, recipe, valid=held, base=base, resume=resume, progress=progress)
+    return train_plan(
+        plan, table, backbone(plan.features), recipe, valid=held, base=base, resume=resume, progress=progress
+    )
 
 
 def train_plan(
@@ -80,9 +88,9 @@ def train_plan(
     """Train the model that a plan describes.
 
     Args:
-        plan: features, target and head; see `make_plan`.
+        plan: features, target, head, and whether there are trees and a network; see `make_plan`.
         table: the rows that the plan was made for.
-        backbone: the network.
+        backbone: of the network.
         recipe: how to train.
         valid: validation rows, in place of the recipe's share.
         base: a trained model to start from; see `fit`.
@@ -92,12 +100,14 @@ def train_plan(
     """
     data = plan.features.to_dataset(table, plan.target, plan.weight)
     valid_data = None if valid is None else plan.features.to_dataset(valid, plan.target, plan.weight)
+    features = plan.features
     model, history = fit_with_validation(
-        Model(backbone, plan.head, recipe.seed),
+        Model(backbone, plan.head, recipe.seed) if plan.network else None,
         data,
         recipe,
         valid=valid_data,
         balanced=plan.recommended,
+        trees=Trees(features.ids, features.bags, features.numeric) if plan.trees else None,
         base=base,
         resume=resume,
         progress=progress,

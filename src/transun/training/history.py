@@ -8,7 +8,7 @@ from torch import Tensor
 
 from transun.support.progress import Progress
 
-__all__ = ["Check", "History", "Step"]
+__all__ = ["Check", "History", "Part", "Step"]
 
 # Losses that are read from a GPU together: reading one waits until the GPU has finished all its work.
 _READ_TOGETHER = 32
@@ -37,6 +37,15 @@ class Check:
     values: dict[str, float]
 
 
+@dataclass(frozen=True)
+class Part:
+    """One part of a mixture: its share, and its root mean squared error on the rows that decided the shares."""
+
+    name: str
+    share: float
+    error: float
+
+
 @dataclass
 class History:
     """What happened during `fit`: about a thousand points of the learning curve, and every check of validation rows.
@@ -48,10 +57,16 @@ class History:
     checks: list[Check] = field(default_factory=list)
     best: Check | None = None
     stopped_early: bool = False
+    out_of_time: bool = False
     seconds: float = 0.0
     rows: int = 0
     train_rows: int = 0
     valid_rows: int = 0
+    parts: list[Part] = field(default_factory=list)
+    """The parts of a mixture, empty where one network was trained."""
+    mixed_error: float = math.nan
+    """The root mean squared error of the mixture on the rows that decided the shares, of which there are:"""
+    mixed_rows: int = 0
 
 
 class LossLog:

@@ -4,7 +4,7 @@ import hashlib
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -72,7 +72,7 @@ def fit(
     batch_size = recipe.batch_rows(len(data))
     steps_per_epoch = math.ceil(len(data) / batch_size)
     total = recipe.epochs * steps_per_epoch
-    check_every = math.ceil(steps_per_epoch / recipe.checks_per_epoch)
+    check_every = math.ceil(steps_per_epoch / recipe.checks(len(data)))
     optimiser_step = recipe.optimiser.on(model, recipe.engine)
     average = Average(model, optimiser_step.by_row()) if recipe.averaging else None
     early_stopping = (
@@ -81,19 +81,21 @@ def fit(
     history = History(train_rows=len(data), valid_rows=0 if valid is None else len(valid))
     device = next(model.parameters()).device
     began = time.perf_counter()
+    deadline = began + (math.inf if recipe.budget is None else recipe.budget)
     model.train()
     with torch.random.fork_rng(devices=_devices(device)), Progress("training", total, progress) as bar:
         torch.manual_seed(recipe.seed)
         losses = LossLog(history, bar, device)
         train_step = TrainStep(optimiser_step, average, recipe.engine.loss_function(model, batch_size), recipe.clip)
         state = TrainingState(model, optimiser_step, average, early_stopping, losses)
-        resume_file = ResumeFile(resume, f"{dumps(recipe)}, {_data_key(data) if resume else ''}")
+        resume_file = ResumeFile(resume, f"{dumps(replace(recipe, budget=None))}, {_data_key(data) if resume else ''}")
         done = resume_file.restore(state)
 
         def check_if_due() -> None:
             """Check the validation rows, unless it is not time or an interrupted run has done so already."""
             last = history.checks[-1].step if history.checks else 0
-            if early_stopping is None or done == last or not (done % check_every == 0 or done == total):
+            due = done % check_every == 0 or done == total or history.out_of_time
+            if early_stopping is None or done == last or not due:
                 return
             history.checks.append(early_stopping.check(done))
             history.best = early_stopping.best
@@ -102,7 +104,7 @@ def fit(
         try:
             check_if_due()  # of a run that was interrupted during its last check
             for step, epoch, rows in _batches(data, recipe.epochs, batch_size, recipe.seed, done):
-                if history.stopped_early:
+                if history.stopped_early or history.out_of_time:
                     break
                 factor = recipe.decay(step / total)
                 rate = recipe.optimiser.rate * factor
@@ -114,6 +116,7 @@ def fit(
                 if step % max(1, total // _POINTS) == 0 or step + 1 == total:
                     losses.add(step, epoch, rate, terms)
                 done = step + 1
+                history.out_of_time = time.perf_counter() > deadline
                 check_if_due()
                 resume_file.save_if_due(state, done)
                 if on_step is not None:

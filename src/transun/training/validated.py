@@ -5,23 +5,29 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from transun.backbones import Trees
 from transun.data import Dataset
 from transun.models.network import Model
 from transun.training.calibration import balance
 from transun.training.history import History
 from transun.training.loop import fit
+from transun.training.mixing import fit_parts, why_no_trees
 from transun.training.recipe import Recipe
 
 __all__ = ["fit_with_validation"]
 
+# More validation rows would not stop the training any better, and each check costs the more the more there are.
+_MOST_VALID = 50_000
+
 
 def fit_with_validation(
-    model: Model,
+    model: Model | None,
     data: Dataset,
     recipe: Recipe = Recipe(),
     *,
     valid: Dataset | None = None,
     balanced: bool = False,
+    trees: Trees | None = None,
     base: Model | None = None,
     resume: str | Path | None = None,
     progress: bool | None = None,
@@ -29,14 +35,16 @@ def fit_with_validation(
     """Train a model on rows as a recipe says, with early stopping on a share of them, and balance the total.
 
     This is the one way in which `train`, `transun fit` and `NetworkRegressor` train. Where the rows are too few for a
-    validation part, all of them are training rows.
+    validation part, all of them are training rows. Where trees are wanted and can be fitted, the result is a mixture
+    of them and the model, see `fit_parts`.
 
     Args:
-        model: trained in place, and on the CPU afterwards if the recipe names a device.
+        model: trained in place, and on the CPU afterwards if the recipe names a device; None wants trees alone.
         data: all rows.
         recipe: how to train.
         valid: validation rows in place of a share of `data`.
         balanced: what a `recipe.balance` of None means.
+        trees: names the columns for trees beside the model; None wants no trees.
         base: a trained model to start from; see `fit`.
         resume: a file for the state of an interrupted training; see `fit`.
         progress: show a progress bar; None shows it on a terminal.
@@ -53,12 +61,18 @@ def fit_with_validation(
     rows = data
     if valid is None and recipe.valid_share:
         rows, valid = _split(data, recipe.valid_share, recipe.seed)
-    if rows.weight is not None and (base is not None or not model.prepared):
+    if model is not None and rows.weight is not None and (base is not None or not model.prepared):
         model.prepare(weighted_targets(rows.y, rows.weight), base)
         base = None
-    if recipe.device is not None:
-        rows, valid = rows.to(recipe.device), None if valid is None else valid.to(recipe.device)
-    history = fit(model, rows, recipe, valid=valid, base=base, resume=resume, progress=progress)
+    obstacle = "no trees are wanted" if trees is None else why_no_trees(rows, valid)
+    if trees is not None and valid is not None and obstacle is None:
+        model, history = fit_parts(model, rows, valid, trees, recipe, resume=resume, progress=progress)
+    elif model is None:
+        raise ValueError(f"there is nothing to train: {obstacle}")
+    else:
+        if recipe.device is not None:
+            rows, valid = rows.to(recipe.device), None if valid is None else valid.to(recipe.device)
+        history = fit(model, rows, recipe, valid=valid, base=base, resume=resume, progress=progress)
     if balanced if recipe.balance is None else recipe.balance:
         model = balance(model, rows, valid)
     return model if recipe.device is None else model.cpu(), history
@@ -83,6 +97,6 @@ def weighted_targets(y: Tensor, weight: Tensor) -> Tensor:
 def _split(data: Dataset, share: float, seed: int) -> tuple[Dataset, Dataset | None]:
     """Training and validation rows; no validation rows where one part would be empty or would weigh nothing."""
     try:
-        return data.split(1.0 - share, seed)
+        return data.split(1.0 - min(share, _MOST_VALID / len(data)), seed)
     except ValueError:
         return data, None

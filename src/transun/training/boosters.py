@@ -1,0 +1,300 @@
+"""Libraries that boost trees: LightGBM where it is installed, else scikit-learn. Both give back plain trees."""
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transun.backbones import Tree
+from transun.support.extras import need
+from transun.support.progress import Progress
+
+__all__ = ["BoostedRows", "Booster", "Boosting", "default_booster"]
+
+Array = NDArray[Any]
+
+# Trees at most, and trees without improvement of the validation rows before boosting stops.
+_MOST_TREES, _PATIENCE = 3000, 50
+# A tree of few leaves is never deeper in practice; a bound keeps `Trees` from meeting a chain.
+_DEPTH = 12
+
+
+@dataclass(frozen=True)
+class BoostedRows:
+    """Rows for boosting: columns (n, d), targets (n,) around 1, and weights (n,) or None."""
+
+    x: Array
+    y: Array
+    weight: Array | None
+
+
+@dataclass(frozen=True)
+class Boosting:
+    """How an ensemble of trees is boosted.
+
+    Args:
+        power: p of the Tweedie deviance; 1 is the Poisson deviance. A booster without it uses the nearest it has.
+        leaves: of each tree.
+        rate: shrinkage of each tree.
+        by_means: whether trees see the mean target of every id, beside its code.
+
+    """
+
+    power: float
+    leaves: int
+    rate: float
+    by_means: bool
+
+
+@dataclass(frozen=True)
+class Booster(Protocol):
+    """A library that fits an ensemble of trees to amounts with a logarithmic link."""
+
+    name: str
+    most_codes: int
+    """Columns with more different codes cannot be asked about by sets."""
+
+    def fit(
+        self,
+        rows: BoostedRows,
+        valid: BoostedRows,
+        codes: Sequence[int],
+        settings: Boosting,
+        *,
+        seed: int,
+        threads: int,
+        seconds: float,
+        progress: bool | None,
+    ) -> list[Tree]:
+        """The trees up to the least squared error of the validation rows; the sum of their leaves is ln(mean of y).
+
+        Args:
+            rows: training rows.
+            valid: validation rows, which stop the boosting.
+            codes: columns that hold codes, without an order.
+            settings: loss, size and shrinkage of the trees.
+            seed: of the rows that each tree is fitted to.
+            threads: to compute with.
+            seconds: after which no further tree is begun.
+            progress: show a progress bar; None shows it on a terminal.
+
+        """
+
+
+@dataclass(frozen=True)
+class LightGBM(Booster):
+    """LightGBM: Tweedie deviance of any power, sets of up to 32 codes per question, rows drawn anew for each tree."""
+
+    name: str = "LightGBM"
+    most_codes: int = 4096
+
+    def fit(
+        self,
+        rows: BoostedRows,
+        valid: BoostedRows,
+        codes: Sequence[int],
+        settings: Boosting,
+        *,
+        seed: int,
+        threads: int,
+        seconds: float,
+        progress: bool | None,
+    ) -> list[Tree]:
+        lightgbm = need("lightgbm")
+        loss = {"objective": "tweedie", "tweedie_variance_power": settings.power}
+        options = {
+            **(loss if settings.power > 1.0 else {"objective": "poisson"}),
+            "metric": "rmse",
+            "num_leaves": settings.leaves,
+            "learning_rate": settings.rate,
+            "max_depth": _DEPTH,
+            "bagging_fraction": 0.8,
+            "bagging_freq": 1,
+            "lambda_l2": 1.0,
+            "seed": seed,
+            "num_threads": threads,
+            "deterministic": True,
+            "force_row_wise": True,
+            "verbose": -1,
+        }
+        data = {"categorical_feature": list(codes), "free_raw_data": False}
+        training = lightgbm.Dataset(rows.x, rows.y, weight=rows.weight, **data)
+        validation = lightgbm.Dataset(valid.x, valid.y, weight=valid.weight, reference=training, **data)
+        deadline = time.perf_counter() + seconds
+        with Progress("boosting", _MOST_TREES, progress) as bar:
+
+            def advance(state: Any) -> None:
+                bar.advance(state.iteration + 1)
+                if time.perf_counter() > deadline:
+                    best = min(range(len(errors)), key=errors.__getitem__, default=state.iteration)
+                    raise lightgbm.callback.EarlyStopException(best, state.evaluation_result_list)
+
+            errors: list[float] = []
+            stopping = lightgbm.early_stopping(_PATIENCE, verbose=False)
+            collect = _collect(errors)
+            booster = lightgbm.train(
+                options, training, _MOST_TREES, valid_sets=[validation], callbacks=[collect, stopping, advance]
+            )
+        dumped = booster.dump_model(num_iteration=booster.best_iteration or booster.current_iteration())
+        return [_from_lightgbm(tree["tree_structure"]) for tree in dumped["tree_info"]]
+
+
+def _collect(errors: list[float]) -> Any:
+    def callback(state: Any) -> None:
+        errors.append(float(state.evaluation_result_list[0][2]))
+
+    return callback
+
+
+def _from_lightgbm(structure: dict[str, Any]) -> Tree:
+    """A tree from LightGBM's own description of it."""
+    nodes = _Nodes()
+
+    def visit(node: dict[str, Any]) -> int:
+        if "split_feature" not in node:
+            return nodes.leaf(node["leaf_value"])
+        if node["decision_type"] == "==":
+            question: float | frozenset[int] = frozenset(int(code) for code in node["threshold"].split("||"))
+        else:
+            question = float(node["threshold"])
+        index = nodes.inner(node["split_feature"], question)
+        nodes.answers(index, visit(node["left_child"]), visit(node["right_child"]))
+        return index
+
+    visit(structure)
+    return nodes.tree()
+
+
+@dataclass(frozen=True)
+class ScikitLearn(Booster):
+    """scikit-learn's histogram boosting: Poisson deviance only, sets of columns with up to 255 codes."""
+
+    name: str = "scikit-learn"
+    most_codes: int = 254
+
+    def fit(
+        self,
+        rows: BoostedRows,
+        valid: BoostedRows,
+        codes: Sequence[int],
+        settings: Boosting,
+        *,
+        seed: int,
+        threads: int,
+        seconds: float,
+        progress: bool | None,
+    ) -> list[Tree]:
+        ensemble = need("sklearn.ensemble")
+        model = ensemble.HistGradientBoostingRegressor(
+            loss="poisson",
+            learning_rate=settings.rate,
+            max_leaf_nodes=settings.leaves,
+            max_depth=_DEPTH,
+            l2_regularization=1.0,
+            categorical_features=list(codes) or None,
+            early_stopping=False,
+            warm_start=True,
+            max_iter=1,
+            random_state=seed,
+        )
+        deadline = time.perf_counter() + seconds
+        best, best_error, trees = 1, math.inf, 0
+        with Progress("boosting", _MOST_TREES, progress) as bar, need("threadpoolctl").threadpool_limits(threads):
+            while trees < _MOST_TREES and trees - best < _PATIENCE and time.perf_counter() < deadline:
+                # Each call starts over from the raw rows, and predicts by all trees: so there are few calls.
+                before, trees = trees, min(max(trees + _PATIENCE // 2, trees * 5 // 4), _MOST_TREES)
+                model.set_params(max_iter=trees).fit(rows.x, rows.y, rows.weight)
+                bar.advance(trees)
+                errors = _errors(model, valid, before)
+                if min(errors) < best_error:
+                    best, best_error = before + 1 + int(np.argmin(errors)), min(errors)
+        # There is no public way to the trees; a test compares them with the model's own predictions.
+        start = Tree([], [], [], [], [float(np.ravel(model._baseline_prediction)[0])])
+        # It numbers columns of codes before the others, and codes by their order among those it has seen.
+        order = [*codes, *(column for column in range(rows.x.shape[1]) if column not in codes)]
+        values = {column: np.unique(rows.x[:, column]).astype(int) for column in codes}
+        return [start, *(_from_scikit_learn(stage[0], order, values) for stage in model._predictors[:best])]
+
+
+def _errors(model: Any, valid: BoostedRows, begin: int) -> list[float]:
+    """The mean squared error of the validation rows after each tree from `begin` on."""
+    predictions = list(model.staged_predict(valid.x))[begin:]
+    return [float(np.average((pred - valid.y) ** 2, weights=valid.weight)) for pred in predictions]
+
+
+def _from_scikit_learn(predictor: Any, order: Sequence[int], values: Mapping[int, Array]) -> Tree:
+    """A tree from scikit-learn's own description of it.
+
+    Args:
+        predictor: the description.
+        order: the column that each of its columns is.
+        values: of the columns of codes, the code that each of its codes is.
+
+    """
+    nodes = _Nodes()
+    rows, bitsets = predictor.nodes, predictor.raw_left_cat_bitsets
+
+    def visit(number: int) -> int:
+        row = rows[number]
+        if row["is_leaf"]:
+            return nodes.leaf(float(row["value"]))
+        column = order[row["feature_idx"]]
+        if row["is_categorical"]:
+            words = bitsets[row["bitset_idx"]]
+            question: float | frozenset[int] = frozenset(
+                int(code) for number, code in enumerate(values[column]) if int(words[number // 32]) >> number % 32 & 1
+            )
+        else:
+            question = float(row["num_threshold"])
+        index = nodes.inner(column, question)
+        nodes.answers(index, visit(int(row["left"])), visit(int(row["right"])))
+        return index
+
+    visit(0)
+    return nodes.tree()
+
+
+@dataclass
+class _Nodes:
+    """The nodes of a tree under construction."""
+
+    columns: list[int] = field(default_factory=list)
+    questions: list[float | frozenset[int]] = field(default_factory=list)
+    yes: list[int] = field(default_factory=list)
+    no: list[int] = field(default_factory=list)
+    values: list[float] = field(default_factory=list)
+
+    def leaf(self, value: float) -> int:
+        self.values.append(value)
+        return -len(self.values)
+
+    def inner(self, column: int, question: float | frozenset[int]) -> int:
+        self.columns.append(column)
+        self.questions.append(question)
+        self.yes.append(0)
+        self.no.append(0)
+        return len(self.columns) - 1
+
+    def answers(self, index: int, yes: int, no: int) -> None:
+        self.yes[index], self.no[index] = yes, no
+
+    def tree(self) -> Tree:
+        return Tree(self.columns, self.questions, self.yes, self.no, self.values)
+
+
+def default_booster() -> Booster:
+    """LightGBM where it is installed, else scikit-learn.
+
+    >>> default_booster().name in ("LightGBM", "scikit-learn")
+    True
+    """
+    try:
+        need("lightgbm")
+    except ModuleNotFoundError:
+        need("sklearn")
+        return ScikitLearn()
+    return LightGBM()

@@ -1,0 +1,169 @@
+"""Trees and a network trained on the same rows, and the convex combination of them that unseen rows call for."""
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from transun.backbones import Trees
+from transun.data import Dataset, hashing
+from transun.models.mixture import mix
+from transun.models.network import Model
+from transun.training.boosters import Booster, default_booster
+from transun.training.boosting import LARGE_TREES, SMALL_TREES, fit_trees
+from transun.training.evaluation import predict
+from transun.training.history import History, Part
+from transun.training.loop import fit
+from transun.training.recipe import Recipe
+
+__all__ = ["choose_shares", "fit_parts", "why_no_trees"]
+
+# Trees need some rows for a leaf and some rows to choose shares by.
+_FEWEST_ROWS, _FEWEST_VALID = 200, 20
+# The share of the seconds that trees may take; the network, which gains more from time, gets the rest.
+_TREES_SHARE = 0.4
+# A part that counts for less is not worth what its predictions cost.
+_LEAST_SHARE = 0.05
+# Halves of the rows whose best shares are averaged.
+_HALVES = 50
+
+
+def why_no_trees(data: Dataset, valid: Dataset | None) -> str | None:
+    """Why trees cannot be fitted to these rows; None if they can."""
+    if valid is None or len(valid.y) < _FEWEST_VALID or len(data.y) < _FEWEST_ROWS:
+        return f"trees need {_FEWEST_ROWS} training rows and {_FEWEST_VALID} validation rows"
+    if bool((data.y < 0.0).any()) or bool((valid.y < 0.0).any()):
+        return "trees are for targets that are not negative"
+    if not float(data.y.double().mean()) > 0.0:
+        return "all targets are zero"
+    return None
+
+
+def fit_parts(
+    model: Model | None,
+    data: Dataset,
+    valid: Dataset,
+    inputs: Trees,
+    recipe: Recipe,
+    *,
+    booster: Booster | None = None,
+    resume: str | Path | None = None,
+    progress: bool | None = None,
+) -> tuple[Model, History]:
+    """Two ensembles of trees and a network, mixed as unseen rows call for.
+
+    One half of the validation rows ends the training of each part, the other half, which nothing has seen by then,
+    decides the shares. A convex combination of unbiased predictions is unbiased.
+
+    Args:
+        model: the network, trained in place; None mixes the ensembles of trees alone.
+        data: training rows.
+        valid: validation rows.
+        inputs: names the columns for the trees.
+        recipe: how to train the network; its budget is that of all parts together.
+        booster: the library for trees; None takes LightGBM where it is installed, else scikit-learn.
+        resume: a file for the state of an interrupted training of the network. Trees are fitted again, to the same
+            result and in a small part of the time.
+        progress: show progress bars; None shows them on a terminal.
+
+    Returns:
+        The mixture, and the history of the network's training with the parts and their shares.
+
+    """
+    began = time.perf_counter()
+    budget = math.inf if recipe.budget is None else recipe.budget
+    stopping, unseen = valid.split(0.5, recipe.seed + 1)
+    booster = booster or default_booster()
+    models, names = [], []
+    settings = (SMALL_TREES, LARGE_TREES)
+    for index, boosting in enumerate(settings):
+        limit = budget * (1.0 if model is None else _TREES_SHARE) * (index + 1) / len(settings)
+        seconds = max(0.0, limit - (time.perf_counter() - began))
+        models.append(
+            fit_trees(
+                data, stopping, inputs, boosting, booster=booster, seed=recipe.seed, seconds=seconds, progress=progress
+            )
+        )
+        names.append(f"trees of {boosting.leaves} leaves ({booster.name})")
+    history = History(train_rows=len(data), valid_rows=len(valid))
+    if model is not None:
+        if recipe.budget is not None:
+            recipe = replace(recipe, budget=max(0.0, budget - (time.perf_counter() - began)))
+        device = "cpu" if recipe.device is None else recipe.device
+        history = fit(model, data.to(device), recipe, valid=stopping.to(device), resume=resume, progress=progress)
+        history.valid_rows = len(valid)
+        models.append(model.cpu())
+        names.append("network")
+    preds = torch.stack([predict(part, unseen).double() for part in models], 1)
+    shares = choose_shares(preds, unseen.y, unseen.weight)
+    mixed = (preds * torch.tensor(shares, dtype=torch.float64)).sum(1, keepdim=True)
+    errors = _root_mean_squares(torch.cat([preds, mixed], 1), unseen)
+    history.parts = [Part(*part) for part in zip(names, shares, errors, strict=False)]
+    history.mixed_error, history.mixed_rows = errors[-1], len(unseen)
+    history.seconds = time.perf_counter() - began
+    kept = [index for index, share in enumerate(shares) if share > 0.0]
+    return mix([models[index] for index in kept], [shares[index] for index in kept]), history
+
+
+def choose_shares(preds: Tensor, y: Tensor, weight: Tensor | None = None) -> list[float]:
+    """Shares of the convex combination of predictions (n, k) with the least squared error of y (n,).
+
+    On heavy tails a few rows decide the least error, so that the shares are averages: over many random halves of the
+    rows, of the best shares of each half. What less than a twentieth of the combination would be of use for is left
+    out.
+
+    Args:
+        preds: predictions (n, k), of rows that no part has seen.
+        y: their targets.
+        weight: what each row counts.
+
+    >>> y = torch.arange(100.0)
+    >>> choose_shares(torch.stack([y + 1.0, y - 1.0, y + 50.0], 1), y)
+    [0.5, 0.5, 0.0]
+
+    """
+    errors = preds.double() - y.double().unsqueeze(1)
+    # In a unit of their own, so that products neither overflow nor vanish.
+    errors = errors / errors.abs().max().clamp(min=1e-300)
+    rows = torch.arange(len(y))
+    total = torch.zeros(preds.shape[1], dtype=torch.float64)
+    for number in range(_HALVES):
+        counts = (hashing.uniform(rows, number, "mixing.half") < 0.5).double()
+        if weight is not None:
+            counts = counts * weight.double()
+        total += _best_shares(errors.t() @ (counts.unsqueeze(1) * errors))
+    shares = total / total.sum()
+    shares = torch.where(shares < _LEAST_SHARE, 0.0, shares)
+    return [float(share) for share in (shares / shares.sum())]
+
+
+def _best_shares(products: Tensor) -> Tensor:
+    """The shares w ≥ 0 of sum 1 that minimise w'Gw for the matrix G (k, k) of products of errors.
+
+    With few parts every subset can be tried: within a subset the best w is G⁻¹1, scaled to sum 1.
+    """
+    k = len(products)
+    # Equal predictions make G singular; a little on the diagonal shares equally between them.
+    products = products + 1e-9 * products.diagonal().mean().clamp(min=1e-300) * torch.eye(k, dtype=products.dtype)
+    best, least = torch.full((k,), 1.0 / k, dtype=products.dtype), math.inf
+    for size in range(1, k + 1):
+        for subset in map(list, combinations(range(k), size)):
+            inner = products[subset][:, subset]
+            part = torch.linalg.solve(inner, torch.ones(size, dtype=products.dtype))
+            part = part / part.sum()
+            value = float(part @ inner @ part)
+            if bool((part >= 0.0).all()) and value < least:
+                least, best = value, torch.zeros(k, dtype=products.dtype)
+                best[subset] = part
+    return best
+
+
+def _root_mean_squares(preds: Tensor, rows: Dataset) -> Sequence[float]:
+    squares = (preds - rows.y.double().unsqueeze(1)) ** 2
+    weight = torch.ones_like(rows.y) if rows.weight is None else rows.weight
+    return ((squares * weight.double().unsqueeze(1)).sum(0) / weight.double().sum()).sqrt().tolist()
