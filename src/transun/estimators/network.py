@@ -221,9 +221,7 @@ class NetworkRegressor(RegressorMixin, ValueParameters):  # type: ignore[misc]
 
     def _train(self, rows: TrainingRows, valid: TrainingRows | None, recipe: Recipe) -> Self:
         features = rows.guess() if self.features is None else self.features
-        plan = make_plan(
-            rows.table, rows.target, head=self.head, features=features, weight=rows.weight, only="network"
-        )
+        plan = make_plan(rows.table, rows.target, head=self.head, features=features, weight=rows.weight, only="network")
         model = train_plan(
             plan,
             rows.table,

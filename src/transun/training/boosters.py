@@ -204,7 +204,7 @@ class ScikitLearn(Booster):
         deadline = time.perf_counter() + seconds
         best, best_error, trees = 1, math.inf, 0
         with Progress("boosting", _MOST_TREES, progress) as bar, need("threadpoolctl").threadpool_limits(threads):
-            while trees < _MOST_TREES and trees - best < _PATIENCE and time.perf_counter() < deadline:
+            while not trees or (trees < _MOST_TREES and trees - best < _PATIENCE and time.perf_counter() < deadline):
                 # Each call starts over from the raw rows, and predicts by all trees: so there are few calls.
                 before, trees = trees, min(max(trees + _PATIENCE // 2, trees * 5 // 4), _MOST_TREES)
                 model.set_params(max_iter=trees).fit(rows.x, rows.y, rows.weight)

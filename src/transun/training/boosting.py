@@ -185,4 +185,5 @@ def _means(codes: Tensor, y: Tensor, weight: Tensor, size: int) -> Tensor:
     present = float((count > 0).sum())
     within = (weight * (y - mean[codes]) ** 2).sum() / max(float(len(codes)) - present, 1.0) * len(codes) / rows
     between = ((count * mean**2).sum() / rows - within * present / len(codes)).clamp(min=1e-12)
-    return (total / (count + within / between)).float()
+    # A code that never occurs, where nothing is shrunk, would be 0 / 0.
+    return (total / (count + within / between).clamp(min=1e-300)).float()

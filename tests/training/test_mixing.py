@@ -1,0 +1,101 @@
+"""Mixtures: shares are right where they can be computed by hand, and a mixture keeps what its parts promise."""
+
+import math
+
+import pytest
+import torch
+
+from transun.backbones import EmbeddingMLP, Trees
+from transun.data import Dataset
+from transun.heads import MSE, Poisson, Scaled
+from transun.models import Model
+from transun.training.mixing import _best_shares, choose_shares, fit_parts, why_no_trees
+from transun.training.recipe import Recipe
+
+
+class TestShares:
+    def test_independent_errors_share_by_their_precision(self) -> None:
+        """w ∝ 1 / variance minimises the variance of a sum of independent errors."""
+        shares = _best_shares(torch.diag(torch.tensor([1.0, 2.0, 4.0], dtype=torch.float64)))
+        torch.testing.assert_close(shares, torch.tensor([4.0, 2.0, 1.0], dtype=torch.float64) / 7.0)
+
+    def test_a_part_that_only_harms_gets_nothing(self) -> None:
+        """Errors e and 3e: any share of the second makes it worse."""
+        products = torch.tensor([[1.0, 3.0], [3.0, 9.0]], dtype=torch.float64)
+        torch.testing.assert_close(_best_shares(products), torch.tensor([1.0, 0.0], dtype=torch.float64))
+
+    def test_equal_parts_share_equally(self) -> None:
+        y = torch.rand(500, generator=torch.Generator().manual_seed(0))
+        pred = y + torch.randn(500, generator=torch.Generator().manual_seed(1))
+        assert choose_shares(torch.stack([pred, pred], 1), y) == pytest.approx([0.5, 0.5])
+
+    def test_a_part_that_counts_for_little_is_left_out(self) -> None:
+        """Independent errors of variances 1 and 400 share as 400 : 1."""
+        generator = torch.Generator().manual_seed(0)
+        errors = torch.randn(20_000, 2, generator=generator) * torch.tensor([1.0, 20.0])
+        assert choose_shares(errors, torch.zeros(20_000)) == [1.0, 0.0]
+
+    @pytest.mark.parametrize("unit", [1e-200, 1.0, 1e150])
+    def test_the_unit_does_not_matter(self, unit: float) -> None:
+        generator = torch.Generator().manual_seed(2)
+        y = torch.rand(300, generator=generator).double()
+        preds = y.unsqueeze(1) + torch.randn(300, 2, generator=generator).double() * torch.tensor([1.0, 2.0])
+        assert choose_shares(preds * unit, y * unit) == pytest.approx(choose_shares(preds, y))
+
+    def test_rows_of_no_weight_do_not_count(self) -> None:
+        y = torch.zeros(400)
+        preds = torch.stack([torch.where(torch.arange(400) < 200, 0.0, 50.0), torch.ones(400)], 1)
+        weight = (torch.arange(400) < 200).double()
+        first, second = choose_shares(preds, y, weight)
+        assert first > second
+
+
+def rows(n: int, seed: int) -> Dataset:
+    generator = torch.Generator().manual_seed(seed)
+    a = torch.rand(n, generator=generator)
+    return Dataset({"a": a}, (1.0 + 9.0 * (a > 0.5)) * (0.2 * torch.randn(n, generator=generator)).exp())
+
+
+def test_the_parts_are_trained_and_mixed() -> None:
+    pytest.importorskip("sklearn")
+    data, valid = rows(800, 0), rows(400, 1)
+    network = Model(EmbeddingMLP(numeric=("a",), hidden=(8,)), Scaled(Poisson()))
+    model, history = fit_parts(network, data, valid, Trees(numeric=("a",)), Recipe(epochs=2), progress=False)
+    assert sum(part.share for part in history.parts) == pytest.approx(1.0)
+    assert [part.name.split()[0] for part in history.parts] == ["trees", "trees", "network"]
+    # What was reported is what the model does: the rows that decided are the second half of the validation rows.
+    _, unseen = valid.split(0.5, 1)
+    error = float((model(unseen.x).detach().double() - unseen.y.double()).square().mean().sqrt())
+    assert error == pytest.approx(history.mixed_error, rel=1e-4)
+    assert history.mixed_rows == len(unseen)
+    assert history.mixed_error <= 1.05 * min(part.error for part in history.parts)
+
+
+def test_a_budget_ends_the_training() -> None:
+    pytest.importorskip("sklearn")
+    data, valid = rows(800, 0), rows(400, 1)
+    network = Model(EmbeddingMLP(numeric=("a",), hidden=(8,)), Scaled(MSE()))
+    recipe = Recipe(epochs=100_000, patience=None, budget=1.0)
+    _, history = fit_parts(network, data, valid, Trees(numeric=("a",)), recipe, progress=False)
+    assert history.out_of_time
+    assert history.rows < 100_000 * len(data)
+
+
+@pytest.mark.parametrize(
+    ("y", "reason"),
+    [
+        (-torch.ones(500), "not negative"),
+        (torch.zeros(500), "all targets are zero"),
+        (torch.ones(50), "trees need 200"),
+    ],
+)
+def test_where_trees_cannot_be_fitted_there_is_a_reason(y: torch.Tensor, reason: str) -> None:
+    data = Dataset({"a": torch.zeros(len(y))}, y)
+    assert reason in (why_no_trees(data, data) or "")
+
+
+def test_a_recipe_without_a_budget_has_no_clock() -> None:
+    with pytest.raises(ValueError, match="budget > 0"):
+        Recipe(budget=0.0)
+    assert Recipe().budget is None
+    assert math.isfinite(Recipe(budget=3.0).budget or 0.0)
