@@ -587,3 +587,18 @@ class TestGrow:
             grow(trained(MSE()), {"shop": 3})
         with pytest.raises(ValueError, match="Constant has no tables that could grow"):
             grow(Model(Constant(), MSE()), {"item": 3})
+
+
+def test_all_files_have_the_permissions_of_any_new_file(saved, tmp_path_factory):
+    plain = tmp_path_factory.mktemp("plain") / "file"
+    plain.touch()
+    assert {path.stat().st_mode for path in saved.iterdir()} == {plain.stat().st_mode}
+
+
+def test_what_killed_saves_left_behind_goes_with_the_next_save(saved):
+    (saved / f"weights-{'ab' * 8}.safetensors").write_bytes(b"orphan")
+    (saved / f".{'cd' * 16}.tmp").write_bytes(b"half")
+    (saved / "notes.txt").write_text("mine")
+    save_model(load_model(saved), saved)
+    names = {path.name for path in saved.iterdir()}
+    assert names == {"transun.json", "notes.txt", weights_of(saved).name}

@@ -1,9 +1,20 @@
 import json
+import signal
+import subprocess
+import sys
 from hashlib import sha256
 
 import pytest
 
-from transun.support.files import checksum, replacing, write_json, write_text
+from transun.support.files import (
+    checksum,
+    new_draft,
+    remove_leftovers,
+    replacing,
+    require_space,
+    write_json,
+    write_text,
+)
 
 
 def test_a_new_file_replaces_the_old_one(tmp_path):
@@ -48,3 +59,57 @@ def test_json_comes_back_and_ends_in_a_newline(tmp_path):
 def test_the_checksum_is_that_of_sorted_json():
     assert checksum({"b": 2, "a": 1}) == sha256(b'{"a": 1, "b": 2}').hexdigest()
     assert checksum({"a": 1}) != checksum({"a": 2})
+
+
+def leave_draft(folder):
+    draft = new_draft(folder)
+    draft.write_text("half")
+    return draft
+
+
+def test_drafts_of_killed_processes_are_removed_and_nothing_else(tmp_path):
+    leave_draft(tmp_path)
+    others = [tmp_path / name for name in ("note.txt", ".hidden", ".abc.tmp", "draft.tmp")]
+    for path in others:
+        path.write_text("kept")
+    remove_leftovers(tmp_path)
+    assert sorted(tmp_path.iterdir()) == sorted(others)
+    remove_leftovers(tmp_path / "nowhere")
+
+
+def test_the_draft_of_a_living_writer_is_kept(tmp_path):
+    path = tmp_path / "note.txt"
+    with replacing(path) as draft:
+        draft.write_text("new")
+        remove_leftovers(tmp_path)
+        assert draft.exists()
+    assert path.read_text() == "new"
+
+
+def test_a_killed_process_no_longer_keeps_its_draft(tmp_path):
+    script = f"""
+import os, signal
+from pathlib import Path
+from transun.support.files import replacing
+with replacing(Path({str(tmp_path)!r}) / "note.txt") as draft:
+    draft.write_text("half")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == -signal.SIGKILL
+    assert len(list(tmp_path.iterdir())) == 1
+    remove_leftovers(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_published_file_has_the_permissions_of_any_new_file(tmp_path):
+    plain, path = tmp_path / "plain", tmp_path / "note.txt"
+    plain.touch()
+    with replacing(path) as draft:
+        draft.touch(0o600)
+    assert path.stat().st_mode == plain.stat().st_mode
+
+
+def test_a_full_disk_is_reported_before_the_work(tmp_path):
+    require_space(tmp_path, 1)
+    with pytest.raises(OSError, match=r"the disk of .* free and 2,000,000,000,000 MB are needed: make room"):
+        require_space(tmp_path, 2 * 10**18)

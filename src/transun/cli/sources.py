@@ -56,14 +56,19 @@ def load_trained(folder: Path) -> "TableModel":
 
 
 def new_folder(folder: Path) -> None:
-    """Make the folder for results before any work is done, so that a wrong name costs nothing."""
-    from transun.support.files import new_draft
+    """Make the folder for results before any work is done, so that a wrong name costs nothing.
+
+    Drafts that killed runs left there are removed.
+    """
+    from transun.support.files import new_draft, remove_leftovers, writing_in
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        draft = new_draft(folder)
-        draft.touch()
-        draft.unlink()
+        with writing_in(folder):
+            draft = new_draft(folder)
+            draft.touch()
+            draft.unlink()
+        remove_leftovers(folder)
     except OSError as error:
         raise OSError(f"cannot write to the folder {folder} ({error.strerror}): name another with --out") from error
 

@@ -9,6 +9,7 @@ import ast
 import copy
 import hashlib
 import json
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -23,11 +24,12 @@ from transun.models import spec
 from transun.models.description import MODEL_FILE, Description, describe_model, write_description
 from transun.models.network import Model
 from transun.support.extras import need
-from transun.support.files import new_draft, publish
+from transun.support.files import new_draft, publish, remove_leftovers, writing_in
 
 __all__ = ["grow", "load_model", "save_model"]
 
 _FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+_WEIGHTS_FILE = re.compile(r"weights-[0-9a-f]{16}\.safetensors")
 # The exceptions that malformed input can raise in code that expects well-formed input.
 _MALFORMED = (ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError, TypeError, ValueError)
 
@@ -36,7 +38,8 @@ def save_model(model: Model, folder: str | Path, extra: Mapping[str, Any] | None
     """Write the model into the folder, in place of one saved there before.
 
     The JSON file is replaced last and in one step, and names the weights file by its checksum: a save that fails or is
-    interrupted at any moment leaves the previously saved model intact. Other files in the folder are not touched.
+    interrupted at any moment leaves the previously saved model intact. What a killed save left behind is removed; other
+    files in the folder are not touched.
     The state of the optimiser is not saved.
 
     Args:
@@ -45,34 +48,19 @@ def save_model(model: Model, folder: str | Path, extra: Mapping[str, Any] | None
         extra: anything that JSON can hold, such as how the model was trained; `describe_model` returns it.
 
     """
-    safetensors = need("safetensors")
+    need("safetensors")
     folder = Path(folder)
     texts = _to_text("backbone", model.backbone), _to_text("head", model.head)
     extra = _require_json(extra or {})
     state = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
     _require_finite("the model", state)
     folder.mkdir(parents=True, exist_ok=True)
-    previous_file = _weights_file(folder)
-    draft = new_draft(folder)
-    try:
-        need("safetensors.torch").save_file(state, draft)
-        versions = {"transun": __version__, "torch": str(torch.__version__)}
-        description = Description(*texts, model.seed, model.prepared, _sha256(draft), versions, extra)
-        publish(draft, folder / description.file)
-    except RuntimeError as error:  # such as a module that holds one parameter under two names
-        raise ValueError(f"cannot save the weights: {error}") from error
-    except safetensors.SafetensorError as error:  # such as a full disk
-        raise OSError(f"cannot write {draft}: {error}") from error
-    finally:
-        draft.unlink(missing_ok=True)
-    try:
-        write_description(description, folder)
-    except BaseException:
-        if description.file != previous_file:
-            (folder / description.file).unlink(missing_ok=True)
-        raise
-    if previous_file not in (None, description.file):
-        (folder / str(previous_file)).unlink(missing_ok=True)
+    with writing_in(folder):
+        _write(
+            state, folder, lambda weights: Description(*texts, model.seed, model.prepared, weights, _versions(), extra)
+        )
+    remove_leftovers(folder)
+    remove_leftovers(folder, _WEIGHTS_FILE, keep=describe_model(folder).file)
 
 
 def load_model(folder: str | Path, plugins: Mapping[str, Callable[..., Any]] | None = None) -> Model:
@@ -132,6 +120,35 @@ def grow(model: Model, sizes: Mapping[str, int]) -> Model:
 @runtime_checkable
 class _GrowingBackbone(Protocol):
     def grow(self, sizes: Mapping[str, int]) -> Backbone: ...
+
+
+def _write(state: dict[str, Tensor], folder: Path, describe: Callable[[str], Description]) -> None:
+    """Write the weights under a name of their own, then the description, which makes them the model's."""
+    safetensors = need("safetensors")
+    previous_file = _weights_file(folder)
+    draft = new_draft(folder)
+    try:
+        need("safetensors.torch").save_file(state, draft)
+        description = describe(_sha256(draft))
+        publish(draft, folder / description.file)
+    except RuntimeError as error:  # such as a module that holds one parameter under two names
+        raise ValueError(f"cannot save the weights: {error}") from error
+    except safetensors.SafetensorError as error:  # such as a full disk
+        raise OSError(f"cannot write {draft}: {error}") from error
+    finally:
+        draft.unlink(missing_ok=True)
+    try:
+        write_description(description, folder)
+    except BaseException:
+        if description.file != previous_file:
+            (folder / description.file).unlink(missing_ok=True)
+        raise
+    if previous_file not in (None, description.file):
+        (folder / str(previous_file)).unlink(missing_ok=True)
+
+
+def _versions() -> dict[str, str]:
+    return {"transun": __version__, "torch": str(torch.__version__)}
 
 
 def _load(folder: Path, description: Description, plugins: Mapping[str, Callable[..., Any]] | None) -> Model:

@@ -1,15 +1,33 @@
-"""Files that are replaced in one step, so that a reader sees the old content or the new one, and checksums of them."""
+"""Files that are replaced in one step, so that a reader sees the old content or the new one, and checksums of them.
+
+New content is first written to a draft, a temporary file in the same folder. A process that is killed leaves its draft
+behind; `remove_leftovers` removes it, and a lock on the folder keeps it from removing the draft of a living process.
+"""
 
 import hashlib
 import json
 import os
+import re
+import shutil
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-__all__ = ["checksum", "new_draft", "publish", "replacing", "write_json", "write_text"]
+__all__ = [
+    "checksum",
+    "new_draft",
+    "publish",
+    "remove_leftovers",
+    "replacing",
+    "require_space",
+    "write_json",
+    "write_text",
+    "writing_in",
+]
+
+_DRAFT = re.compile(r"\.[0-9a-f]{32}\.tmp")
 
 
 @contextmanager
@@ -24,24 +42,78 @@ def replacing(path: Path) -> Iterator[Path]:
     'done'
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = new_draft(path.parent)
-    try:
-        yield draft
-        publish(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)
+    with writing_in(path.parent):
+        draft = new_draft(path.parent)
+        try:
+            yield draft
+            publish(draft, path)
+        finally:
+            draft.unlink(missing_ok=True)
 
 
 def new_draft(folder: Path) -> Path:
-    """The path of a temporary file in the folder that no other process uses."""
+    """The path of a temporary file in the folder that no other process uses; make it inside `writing_in`."""
     return folder / f".{uuid.uuid4().hex}.tmp"
 
 
 def publish(draft: Path, path: Path) -> None:
-    """Rename a finished draft in one step; its content reaches the disk first, lest a power cut leave an empty file."""
+    """Rename a finished draft in one step; its content reaches the disk first, lest a power cut leave an empty file.
+
+    The file gets the permissions of any new file, whatever those of the draft: some libraries write drafts that only
+    their owner may read.
+    """
+    draft.chmod(0o666 & ~_umask())
     with draft.open("r+b") as file:
         os.fsync(file.fileno())
     draft.replace(path)
+
+
+@contextmanager
+def writing_in(folder: Path) -> Iterator[None]:
+    """Keeps `remove_leftovers` of other processes away from the folder while the `with` block runs."""
+    with _locked(folder, alone=False):
+        yield
+
+
+def remove_leftovers(folder: Path, name: re.Pattern[str] = _DRAFT, keep: str | None = None) -> None:
+    """Remove the files that killed processes left in a folder; nothing happens while another process writes there.
+
+    Args:
+        folder: it need not exist.
+        name: what leftovers are called; drafts unless told otherwise.
+        keep: a file that is no leftover.
+
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> new_draft(folder).touch()
+    >>> remove_leftovers(folder)
+    >>> list(folder.iterdir())
+    []
+
+    """
+    if not folder.is_dir():
+        return
+    with _locked(folder, alone=True) as alone:
+        if not alone:
+            return
+        for path in folder.iterdir():
+            if name.fullmatch(path.name) and path.name != keep:
+                path.unlink(missing_ok=True)
+
+
+def require_space(folder: Path, size: int) -> None:
+    """Raise an `OSError` if the disk of a folder has less than `size` bytes free; call it before long work.
+
+    >>> require_space(Path("."), 10**30)
+    Traceback (most recent call last):
+    OSError: the disk of . has ... MB free and ... MB are needed: make room, or name a folder on another disk
+    """
+    free = shutil.disk_usage(folder).free
+    if free < size:
+        raise OSError(
+            f"the disk of {folder} has {free // 10**6:,} MB free and {-(-size // 10**6):,} MB are needed: make room, "
+            "or name a folder on another disk"
+        )
 
 
 def write_text(path: Path, text: str) -> None:
@@ -62,3 +134,35 @@ def checksum(body: Mapping[str, Any]) -> str:
     True
     """
     return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
+
+
+@contextmanager
+def _locked(folder: Path, *, alone: bool) -> Iterator[bool]:
+    """Whether a lock on the folder was obtained: one for this process alone, at once or never, or a shared one.
+
+    The system releases the lock of a process that ends in any way. Where folders cannot be locked, as on Windows and on
+    some network disks, nobody is alone.
+    """
+    try:
+        import fcntl
+
+        descriptor = os.open(folder, os.O_RDONLY)
+    except (ImportError, OSError):
+        yield False
+        return
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB if alone else fcntl.LOCK_SH)
+            obtained = True
+        except OSError:
+            obtained = False
+        yield obtained
+    finally:
+        os.close(descriptor)
+
+
+def _umask() -> int:
+    # There is no way to read the mask without setting it.
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
