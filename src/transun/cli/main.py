@@ -1,5 +1,6 @@
 """The entry point: a mistake of the user ends in one line, not in a traceback."""
 
+import os
 import sys
 
 import typer
@@ -16,6 +17,9 @@ def main() -> None:
 
 def run(commands: typer.Typer) -> None:
     """Run an application; a mistake ends in one line on standard error and exit code 2."""
+    # Threads of torch, which is imported later, sleep while they wait for each other. By default they keep their
+    # processors busy, and a processor that another process uses makes every one of them wait for its turn.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
         commands()
     except KeyboardInterrupt:

@@ -21,6 +21,7 @@ from transun.training.history import History, LossLog, Step, to_step
 from transun.training.recipe import Recipe
 from transun.training.resume import ResumeFile, TrainingState
 from transun.training.rowwise import OptimiserStep
+from transun.training.threads import limited_threads
 
 __all__ = ["epoch_seed", "fit"]
 
@@ -83,7 +84,11 @@ def fit(
     began = time.perf_counter()
     deadline = began + (math.inf if recipe.budget is None else recipe.budget)
     model.train()
-    with torch.random.fork_rng(devices=_devices(device)), Progress("training", total, progress) as bar:
+    with (
+        limited_threads(batch_size),
+        torch.random.fork_rng(devices=_devices(device)),
+        Progress("training", total, progress) as bar,
+    ):
         torch.manual_seed(recipe.seed)
         losses = LossLog(history, bar, device)
         train_step = TrainStep(optimiser_step, average, recipe.engine.loss_function(model, batch_size), recipe.clip)
