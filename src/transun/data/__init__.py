@@ -2,6 +2,7 @@
 
 from transun.data.dataset import Batch, Dataset
 from transun.data.features import Features
+from transun.data.holdout import HoldOut, HoldOutGroups, HoldOutRows, HoldOutTime
 from transun.data.inference import infer
 from transun.data.kinds import Bag, Buckets, Datetime, HashedId, Id, Kind, Lists, Number, Numbered, Split, Standardised
 from transun.data.simulated import OrderLog, OrderStream
@@ -17,6 +18,10 @@ __all__ = [
     "Datetime",
     "Features",
     "HashedId",
+    "HoldOut",
+    "HoldOutGroups",
+    "HoldOutRows",
+    "HoldOutTime",
     "Id",
     "Kind",
     "Lists",

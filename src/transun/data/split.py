@@ -14,7 +14,11 @@ from transun.support.extras import need
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["by_hash", "by_row", "by_time", "cutoff_of", "hash_rows"]
+__all__ = ["EmptyPartError", "by_hash", "by_row", "by_time", "cutoff_of", "hash_rows"]
+
+
+class EmptyPartError(ValueError):
+    """A split left one part without rows."""
 
 
 def by_hash(source: Any, columns: str | tuple[str, ...], share: float, seed: int = 0) -> tuple["pa.Table", "pa.Table"]:
@@ -144,7 +148,7 @@ def _moments(table: "pa.Table", column: str) -> np.ndarray:
     array = column_array(table, column)
     if array.null_count:
         row = compute.index(array.is_null(), True).as_py()
-        raise ValueError(f"column {column!r}, row {row} has no time: drop such rows, or split by hash")
+        raise ValueError(f"column {column!r}, row {row} has no time: drop such rows, or split by rows or groups")
     if _is_number(array.type):
         return np.asarray(array.to_numpy())
     return np.asarray(compute.cast(as_times(f"column {column!r}", array), pa.int64()).to_numpy())
@@ -176,7 +180,14 @@ def _quantile(moments: np.ndarray, column: str, share: float) -> Any:
     if len(moments) == 0:
         raise ValueError(f"the table has no rows to split by {column!r}")
     rank = min(round(_checked_share(share) * len(moments)), len(moments) - 1)
-    return np.partition(moments, rank)[rank]
+    limit = np.partition(moments, rank)[rank]
+    # Rows of one moment stay together: the cutoff is this moment or the next, whichever leaves nearly the share before
+    # it, but not the first of all moments, which leaves nothing.
+    later = moments[moments > limit]
+    if not len(later):
+        return limit
+    before, after = (float((moments < moment).mean()) for moment in (limit, later.min()))
+    return limit if before > 0.0 and share - before <= after - share else later.min()
 
 
 def _checked_share(share: float) -> float:
@@ -188,5 +199,5 @@ def _checked_share(share: float) -> float:
 def _parts(table: "pa.Table", first: np.ndarray, how: str) -> tuple["pa.Table", "pa.Table"]:
     pa = need("pyarrow")
     if first.all() or not first.any():
-        raise ValueError(f"splitting {len(table)} rows by {how} leaves one part empty")
+        raise EmptyPartError(f"splitting {len(table)} rows by {how} leaves one part empty")
     return table.filter(pa.array(first)), table.filter(pa.array(~first))
