@@ -24,7 +24,7 @@ COMMANDS = (
     "info first",
     "predict first orders.csv --keep gmv --out predicted.csv",
     "evaluate first orders.csv --require pgr>0",
-    "compare first second --data orders.csv --out comparison",
+    "compare first second orders.csv --out comparison",
     "debias second orders.csv --epochs 1 --out debiased",
     "diagnose predicted.csv --target gmv --pred prediction --out diagnosis",
     "debias predicted.csv --target gmv --pred prediction --out corrected.parquet",

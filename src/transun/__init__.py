@@ -115,6 +115,7 @@ __all__ = [
     "evaluate",
     "export",
     "fit",
+    "hold_out",
     "infer",
     "load",
     "load_model",

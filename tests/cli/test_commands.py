@@ -5,14 +5,19 @@ import io
 import json
 import os
 import pty
+import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
+from dataclasses import replace as changed
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from shop import orders
 from transun.cli import compare, debias, evaluate, export, fit, info, predict
 from transun.data import Features, read_table
 from transun.data.fingerprint import fingerprint
@@ -219,8 +224,9 @@ def test_evaluate_can_certify_anew(here, run):
     assert "certify the model again" in run("evaluate", "new", "--certificate", code=2).err
     assert "no certificate" in run("info", "new").out  # and is no obstacle
     run("predict", "new", "orders.csv", "--out", "p.csv")
-    run("evaluate", "new", "orders.csv", "--certify")
-    assert json.loads(run("evaluate", "new", "--certificate", "--json").out)["whole"]["rows"] == 1500
+    orders(700, 7).write_csv("fresh.csv")
+    run("evaluate", "new", "fresh.csv", "--certify")
+    assert json.loads(run("evaluate", "new", "--certificate", "--json").out)["whole"]["rows"] == 700
 
 
 def test_rows_without_a_target_are_told_and_left_out(here, run):
@@ -237,7 +243,7 @@ def test_rows_without_a_target_are_told_and_left_out(here, run):
 
 
 def test_compare_pairs_models(here, run):
-    found = json.loads(run("compare", "other", "model", "--data", "orders.csv", "--out", "c", "--json").out)
+    found = json.loads(run("compare", "other", "model", "orders.csv", "--out", "c", "--json").out)
     assert found == json.loads((here / "c" / "comparison.json").read_text())
     pgr = {name: {m["name"]: m["value"] for m in one["metrics"]}["PGR"] for name, one in found["models"].items()}
     (difference,) = [one for one in found["differences"] if one["metric"] == "PGR"]
@@ -276,7 +282,7 @@ def test_debias_puts_a_branch_beside_a_model(here, run):
     assert pgr["before"]["high"] < 1.0
     assert pgr["after"]["low"] < 1.0 < pgr["after"]["high"]
     assert found["head"].startswith("GTS(PointHead(Log1p(")
-    assert found["base_may_have_seen"] is False  # the same seed holds the same rows out
+    assert found["seen_by_base"] == 0.0  # the same seed holds the same rows out
     assert "all rows" in run("info", "d").out
 
 
@@ -340,9 +346,113 @@ def test_weights_count(here, run):
     assert pgr == pytest.approx((weight * pred).sum() / (weight * y).sum(), rel=1e-6)
 
 
-def test_rows_that_a_model_may_have_seen_are_told(here, run):
-    call = ("debias", "other", "orders.csv", "--epochs", 1, "--seed", 5, "--out", "d")
-    assert "may have been trained on some of the held-out rows" in run(*call).out
+class TestRowsOfTheTraining:
+    """The model was trained on four fifths of orders.csv; fresh.csv has rows of the same law."""
+
+    @pytest.fixture(autouse=True)
+    def _fresh(self, here):
+        orders(1500, 7).write_csv(here / "fresh.csv")
+
+    def test_evaluate_warns(self, here, run):
+        told = run("evaluate", "model", "orders.csv").out
+        assert "% of these rows are training rows of the model" in told
+        assert json.loads(run("evaluate", "model", "orders.csv", "--json").out)["seen"] == pytest.approx(0.8, abs=0.05)
+        assert "training rows" not in run("evaluate", "model", "fresh.csv").out
+        assert json.loads(run("evaluate", "model", "fresh.csv", "--json").out)["seen"] == 0.0
+
+    def test_any_format_is_recognised(self, here, run):
+        for data in ("orders.csv", "orders.parquet"):
+            assert "are training rows of the model" in run("evaluate", "model", data).out
+
+    def test_compare_warns_on_terminal_and_page(self, here, run):
+        told = run("compare", "model", "low", "orders.csv", "--out", "c")
+        assert "are training rows of model, on which" in told.out
+        assert "training rows of low" not in told.out  # which was trained on other rows
+        assert "are training rows of model, on which" in (here / "c" / "comparison.html").read_text()
+        run("compare", "model", "other", "fresh.csv", "--out", "c")
+        assert "are training rows" not in (here / "c" / "comparison.html").read_text()
+
+    def test_a_certificate_on_training_rows_never_replaces_one(self, here, run):
+        shutil.copytree(here / "model", here / "mine")
+        before = (here / "mine" / "certificate.json").read_bytes()
+        found = run("evaluate", "mine", "orders.csv", "--certify", code=2)
+        assert "certify it on rows that it has not seen" in found.err
+        assert (here / "mine" / "certificate.json").read_bytes() == before
+
+    def test_debias_gives_no_certificate_on_training_rows_of_its_base(self, here, run):
+        told = run("debias", "other", "orders.csv", "--epochs", 1, "--seed", 5, "--out", "d").out
+        assert "of the rows held out are training rows of other, so that there will be no certificate" in told
+        assert not (here / "d" / "certificate.json").exists()
+        # What the base has seen, the debiased model has seen too, directly or by the weights it started from.
+        assert json.loads(run("evaluate", "d", "orders.csv", "--json").out)["seen"] > 0.9
+
+
+class TestHoldOut:
+    """orders.csv with a day, of which every fifth row has a new one, and users of five rows each."""
+
+    @pytest.fixture(autouse=True)
+    def _dated(self, here):
+        frame = orders(1500, 0)
+        days = pl.date(2024, 1, 1) + pl.duration(days=pl.int_range(pl.len()) % 30)
+        frame.with_columns(day=days, user_id=pl.int_range(pl.len()) // 5).write_csv(here / "dated.csv")
+
+    def test_the_last_days_are_held_out_and_the_certificate_says_so(self, here, run):
+        told = run("fit", "dated.csv", *FIT, "--holdout", "time:day", "--out", "new")
+        assert "held out: the last rows by 'day', from 2024-01-25" in told.out
+        certificate = json.loads(run("evaluate", "new", "--certificate", "--json").out)
+        assert certificate["whole"]["rows"] == 300  # six of thirty days
+        assert "0.2 of dated.csv: the last rows by 'day', from 2024-01-25" in certificate["held_out"]
+        report = json.loads((here / "new" / "report.json").read_text())
+        assert report["rows"] == {"training": 1100, "validation": 100, "test": 300}  # 22, 2 and 6 days
+        assert "the last rows by 'day'" in (here / "new" / "report.md").read_text()
+
+    def test_groups_are_held_out_whole_and_their_ids_are_no_feature(self, here, run):
+        told = run("fit", "dated.csv", *FIT, "--holdout", "group:user_id", "--out", "new").out
+        assert "'user_id' is no feature" in told
+        rows = json.loads((here / "new" / "report.json").read_text())["rows"]
+        assert all(count % 5 == 0 for count in rows.values())
+        assert "user_id" not in load("new").features.columns
+
+    def test_the_recommended_rules_are_printed_unless_somebody_chose(self, here, run):
+        told = run("fit", "dated.csv", *FIT, "--out", "new").out
+        assert "'day' is a time: if the model will predict later rows, hold those out: --holdout time:day" in told
+        assert "--holdout group:user_id" in told
+        assert "hold those out" not in run("fit", "dated.csv", *FIT, "--holdout", "rows", "--out", "new").out
+
+    def test_debias_holds_out_by_the_same_rules(self, here, run):
+        run("fit", "dated.csv", *FIT, "--head", "LogMSE()", "--holdout", "time:day", "--out", "base")
+        call = ("debias", "base", "dated.csv", "--epochs", 1, "--out", "d")
+        assert "no certificate" in run(*call).out
+        assert "the last rows by 'day'" in run(*call, "--holdout", "time:day").out
+        certificate = json.loads(run("evaluate", "d", "--certificate", "--json").out)
+        assert "the last rows by 'day'" in certificate["held_out"]
+
+
+def test_segments_are_not_called_a_way_to_hold_out(here, run):
+    told = run("fit", "orders.csv", *FIT, "--by", "country", "--out", "new").out
+    assert "held out for the certificate\n" in told
+    assert "the certificate looks into every value of country" in told
+
+
+def test_a_full_disk_is_reported_before_the_first_epoch(here, run, monkeypatch):
+    monkeypatch.setattr("shutil.disk_usage", lambda folder: SimpleNamespace(free=10**6))
+    monkeypatch.setattr("transun.tables.training.train_plan", None)
+    told = run("fit", "orders.csv", *FIT, "--out", "new", code=2)
+    assert "the disk of new has 1 MB free" in told.err
+
+
+def test_a_certificate_belongs_to_the_whole_model(here, run):
+    """The weights are the same and all checksums fit, but the head multiplies by a thousand."""
+    from transun.models.description import describe_model, write_description
+
+    run("fit", "orders.csv", *FIT, "--head", "Scaled(LogMSE())", "--out", "mine")
+    run("evaluate", "mine", "--certificate")
+    description = describe_model("mine")
+    (number,) = re.findall(r"[0-9.]+(?=\)$)", description.head)
+    head = f"{description.head[: -len(number) - 1]}{1000 * float(number)})"
+    write_description(changed(description, head=head), here / "mine")
+    assert load("mine").predict("orders.csv").sum() > 100.0
+    assert "belongs to another model" in run("evaluate", "mine", "--certificate", code=2).err
 
 
 def test_a_folder_of_csv_files(here, run):

@@ -1,11 +1,15 @@
 """A model evaluated on held-out rows: one encoding, the numbers of a streamed evaluation, and a true certificate."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from transun import Features, Id, LogMSE, LogSUN, Model, TableModel, embedding_mlp
+from transun import Features, Id, LogMSE, LogSUN, Model, TableModel, embedding_mlp, load
 from transun.data import read_table
-from transun.diagnosis.evaluation import certify_folder, evaluate_held_out, evaluate_model, matches_certificate
+from transun.data.fingerprint import fingerprint
+from transun.data.seen_rows import SeenRows
+from transun.diagnosis.evaluation import certify_folder, evaluate_held_out, evaluate_model
 from transun.metrics import PGR, XAUC
 
 pytest.importorskip("scipy")
@@ -70,14 +74,28 @@ def test_segments_by_the_target_are_refused():
             evaluate(model(LogMSE(), table), table, ["y"])
 
 
+def test_rows_of_the_training_are_no_proof(tmp_path):
+    table = rows()
+    trained = model(LogMSE(), table)
+    trained = replace(trained, seen=SeenRows.of(trained.dataset(table)))
+    trained.save(tmp_path)
+    assert load(tmp_path).seen_share(table) == 1.0
+    assert load(tmp_path).seen_share(rows(seed=1)) == 0.0
+    evaluation = evaluate_model(load(tmp_path), table)
+    assert evaluation.seen == 1.0
+    with pytest.raises(ValueError, match=r"about 100% of these rows .* that it has not seen"):
+        certify_folder(tmp_path, trained, table, evaluation.assessment, "all rows", evaluation.seen)
+    assert not (tmp_path / "certificate.json").exists()
+
+
 def test_a_certificate_is_of_exactly_its_rows(tmp_path):
     table = rows()
     trained = model(LogMSE(), table)
     trained.save(tmp_path)
     assessment = evaluate_held_out(trained, table, ["shop"])
     certificate = certify_folder(tmp_path, trained, table, assessment, "all rows")
-    assert matches_certificate(tmp_path, trained, table)
-    assert not matches_certificate(tmp_path, trained, table.slice(1))
+    assert certificate.fingerprint == fingerprint(table, ["item", "y"])
+    assert certificate.fingerprint != fingerprint(table.slice(1), ["item", "y"])
     assert certificate.whole.metrics["PGR"].value == assessment.metric("PGR").value
     assert {part.value: part.rows for part in certificate.segments} == {
         segment.value: segment.rows for segment in assessment.segments[0].segments

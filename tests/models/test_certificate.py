@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -11,9 +12,10 @@ from transun.support.files import checksum
 
 WHOLE = Part("", "all rows", 90, {"TRE": Measured(0.1, 0.0, math.inf), "PGR": Measured(math.nan, math.nan, math.nan)})
 SEGMENT = Part("country", "IT", 40, {"TRE": Measured(0.2, 0.1, 0.3)})
+MODEL = Description("Constant()", "LogSUN()", 0, True, "ab" * 32)
 CERTIFICATE = Certificate(
     "2026-01-01T00:00:00+00:00",
-    "ab" * 32,
+    MODEL.checksum,
     "LogSUN()",
     0,
     "gmv",
@@ -28,7 +30,7 @@ CERTIFICATE = Certificate(
 
 @pytest.fixture
 def folder(tmp_path):
-    write_description(Description("Constant()", "LogSUN()", 0, True, "ab" * 32), tmp_path)
+    write_description(MODEL, tmp_path)
     write_certificate(CERTIFICATE, tmp_path)
     return tmp_path
 
@@ -54,9 +56,14 @@ def test_no_certificate_tells_how_to_get_one(tmp_path):
         read_certificate(tmp_path)
 
 
-def test_of_another_model(folder):
-    write_description(Description("Constant()", "LogSUN()", 0, True, "ee" * 32), folder)
-    with pytest.raises(ValueError, match="other weights"):
+@pytest.mark.parametrize(
+    "change",
+    [{"weights": "ee" * 32}, {"head": "LogMSE()"}, {"backbone": "MLP()"}, {"seed": 1}, {"extra": {"features": {}}}],
+    ids=str,
+)
+def test_of_another_model(folder, change):
+    write_description(replace(MODEL, **change), folder)
+    with pytest.raises(ValueError, match="belongs to another model"):
         read_certificate(folder)
 
 
@@ -110,6 +117,6 @@ def test_fields_are_checked(folder, edit, message):
 
 
 def test_another_format(folder):
-    change(folder, lambda content: content.update(format=2), seal=True)
-    with pytest.raises(ValueError, match="format 2"):
+    change(folder, lambda content: content.update(format=3), seal=True)
+    with pytest.raises(ValueError, match="format 3"):
         read_certificate(folder)

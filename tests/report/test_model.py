@@ -44,7 +44,7 @@ def report():
     plan = make_plan(rest, TARGET, head="LogSUN()", features=features)
     model = train_plan(plan, rest, embedding_mlp(plan.features), recipe, progress=False)
     assessment = evaluate_held_out(model, test, [COLUMN, "item"])
-    return model_report("orders<b>.csv", plan, recipe, 0.2, model, assessment)
+    return model_report("orders<b>.csv", plan, recipe, 0.2, "single rows of orders<b>.csv", model, assessment)
 
 
 @pytest.fixture(scope="module")

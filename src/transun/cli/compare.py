@@ -10,6 +10,7 @@ from transun.cli.app import app
 from transun.cli.options import By, Json, Out, Progress
 from transun.cli.output import print_blocks
 from transun.cli.sources import data_name, load_trained, new_folder, readable, write_texts
+from transun.models.description import is_saved_model
 
 if TYPE_CHECKING:
     from transun.tables.model import TableModel
@@ -21,7 +22,8 @@ def compare(
         list[Path], typer.Argument(help="Folders of saved models; the first is what others are compared to.")
     ],
     data: Annotated[
-        Path, typer.Option("--data", help="Rows with the target that none of the models was trained on; - for input.")
+        Path,
+        typer.Argument(help="Rows with the target that no model was trained on; - for standard input."),
     ],
     by: By = None,
     out: Out = Path("comparison"),
@@ -32,7 +34,7 @@ def compare(
 
     Writes comparison.html, .md and .json. Exit codes: 0 done, 2 a mistake in the call or the data, 130 interrupted.
 
-    Example: transun compare model other --data orders.csv --out comparison
+    Example: transun compare model other orders.csv --out comparison
     """
     from transun.diagnosis.evaluation import evaluate_model
     from transun.metrics import STANDARD
@@ -41,8 +43,10 @@ def compare(
     from transun.report.comparison import Comparison, comparison_document
     from transun.report.formatting import as_json as to_json
 
+    if is_saved_model(data):
+        raise ValueError(f"{data} is a model: name the rows to compare by after the models")
     if len(runs) < 2:
-        raise ValueError("compare needs two models or more: name their folders")
+        raise ValueError("compare needs two models or more: name their folders, then the rows")
     if len(set(runs)) < len(runs):
         raise ValueError("a model is named twice: give each folder once")
     short = len({run.name for run in runs}) == len(runs)
@@ -66,6 +70,7 @@ def compare(
         parameters={name: sum(p.numel() for p in model.model.parameters()) for name, model in trained.items()},
         seconds={name: _seconds(run) for name, run in names.items()},
         differences=paired_differences(preds, first.y, first.weight, STANDARD),
+        seen={name: evaluation.seen for name, evaluation in evaluations.items()},
     )
     document, values = comparison_document(comparison), to_json(comparison)
     texts = {

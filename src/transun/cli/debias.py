@@ -12,6 +12,7 @@ from transun.cli.options import (
     Device,
     Engine,
     Epochs,
+    Holdout,
     Json,
     Monitor,
     Patience,
@@ -27,6 +28,7 @@ from transun.cli.sources import data_name, load_trained, new_folder, readable, r
 from transun.models.description import is_saved_model
 
 if TYPE_CHECKING:
+    from transun.data import HoldOut
     from transun.training.recipe import Recipe
 
 
@@ -49,6 +51,7 @@ def debias(
     seed: Seed = 0,
     valid_share: ValidShare = 0.1,
     test_share: TestShare = 0.2,
+    holdout: Holdout = None,
     patience: Patience = 3,
     monitor: Monitor = "RMSE",
     device: Device = None,
@@ -70,6 +73,7 @@ def debias(
     Example: transun debias scored.csv --target gmv --pred predicted --out corrected.parquet
     """
     from transun.cli.training import make_recipe
+    from transun.data.holdout import parse_hold_out
 
     if is_saved_model(source):
         if data is None:
@@ -93,7 +97,8 @@ def debias(
             device=device,
             balance=True,
         )
-        _model(source, data, recipe, test_share, by or [], out or Path("debiased"), resume, as_json, progress)
+        rule = parse_hold_out(holdout or "rows")
+        _model(source, data, recipe, test_share, rule, by or [], out or Path("debiased"), resume, as_json, progress)
         return
     if data is not None:
         load_trained(source)  # which says what is wrong with the folder
@@ -153,16 +158,17 @@ def _model(
     data: Path,
     recipe: "Recipe",
     test_share: float,
+    rule: "HoldOut",
     by: list[str],
     out: Path,
     resume: bool,
     as_json: bool,
     progress: bool | None,
 ) -> None:
-    from transun.cli.training import TrainingJob, choose_segments, resume_file, show_report
+    from transun.cli.training import TrainingJob, choose_segments, resume_file, show_hold_out, show_report
     from transun.data import drop_missing, read_table
     from transun.data.schema import require_columns
-    from transun.diagnosis.evaluation import evaluate_held_out, matches_certificate
+    from transun.diagnosis.evaluation import evaluate_held_out
     from transun.report.assessment import side_by_side_table
     from transun.report.formatting import as_json as dump
     from transun.tables.plan import plan_debiasing
@@ -175,20 +181,23 @@ def _model(
         table = read_table(source)
     require_columns(table.column_names, [base.target, *by])
     table, _ = drop_missing(table, base.target)
-    rows, test = hold_out(table, test_share, recipe.seed)
+    rows, test = hold_out(table, test_share, recipe.seed, rule)
     plan = plan_debiasing(base, rows)
     segments = choose_segments(plan, by, test)
     new_folder(out)
     resume_path = resume_file(out, resume)
     before = evaluate_held_out(base, test, segments)
-    seen = not matches_certificate(folder, base, test)
-    if seen and not as_json:
-        typer.echo(
-            "The model may have been trained on some of the held-out rows: give rows that it has not seen, or the "
-            "data and seed of its training."
-        )
-    job = TrainingJob(data_name(data), plan, recipe, rows, test, segments, out, test_share)
-    report = job.run(base.model.backbone, resume_path, progress, base.model)
+    seen = base.seen_share(test)
+    if not as_json:
+        show_hold_out(rule, test, recipe.seed)
+        if seen:
+            typer.echo(
+                f"About {seen:.0%} of the rows held out are training rows of {folder}, so that there will be no "
+                "certificate: give rows that it has not seen, or the data, --holdout, --test-share and --seed of its "
+                "training."
+            )
+    job = TrainingJob(data_name(data), plan, recipe, rows, test, segments, out, test_share, rule, base, seen)
+    report = job.run(base.model.backbone, resume_path, progress)
     if as_json:
         typer.echo(
             dump(
@@ -196,11 +205,11 @@ def _model(
                     "before": before,
                     "after": report.assessment,
                     "head": plan.head_text,
-                    "base_may_have_seen": seen,
+                    "seen_by_base": seen,
                     "out": str(out),
                 }
             )
         )
         return
     print_blocks([side_by_side_table({"before": before, "after": report.assessment})])
-    show_report(report, out)
+    show_report(report, out, certified=not seen)

@@ -69,6 +69,7 @@ def _by_data(
 ) -> None:
     from transun.diagnosis.assessment import requirement_names
     from transun.diagnosis.evaluation import certify_folder, evaluate_model, whole_part
+    from transun.report.assessment import seen_warning
     from transun.report.formatting import as_json as to_json
     from transun.report.model import assessment_blocks
 
@@ -79,16 +80,28 @@ def _by_data(
         evaluation = evaluate_model(trained, source, by, progress=progress)
         assessment, dropped = evaluation.assessment, evaluation.dropped
         if certify:
-            certify_folder(model, trained, source, assessment, f"{data_name(data)}, by transun evaluate")
+            certify_folder(
+                model, trained, source, assessment, f"{data_name(data)}, by transun evaluate", evaluation.seen
+            )
     values = whole_part(assessment).names()
     results = [requirement.check(values) for requirement in required]
     if as_json:
         typer.echo(
-            to_json({"model": str(model), "dropped": dropped, "assessment": assessment, "requirements": results})
+            to_json(
+                {
+                    "model": str(model),
+                    "dropped": dropped,
+                    "seen": evaluation.seen,
+                    "assessment": assessment,
+                    "requirements": results,
+                }
+            )
         )
     else:
         if dropped:
             typer.echo(f"{dropped:,} rows without a target are left out.")
+        if evaluation.seen:
+            typer.echo(seen_warning("the model", evaluation.seen))
         print_blocks(assessment_blocks(assessment))
     _enforce(results, as_json)
 

@@ -13,6 +13,7 @@ from transun.cli.options import (
     Device,
     Engine,
     Epochs,
+    Holdout,
     Json,
     Monitor,
     Patience,
@@ -28,6 +29,8 @@ from transun.cli.output import print_table
 from transun.cli.sources import data_name, new_folder, readable
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from transun.tables.plan import Plan
 
 
@@ -50,6 +53,7 @@ def fit(
     seed: Seed = 0,
     valid_share: ValidShare = 0.1,
     test_share: TestShare = 0.2,
+    holdout: Holdout = None,
     patience: Patience = 3,
     monitor: Monitor = "RMSE",
     device: Device = None,
@@ -71,8 +75,16 @@ def fit(
 
     Example: transun fit orders.csv --target gmv --exclude refunded --epochs 3 --out model
     """
-    from transun.cli.training import TrainingJob, choose_segments, make_recipe, resume_file, show_report
+    from transun.cli.training import (
+        TrainingJob,
+        choose_segments,
+        make_recipe,
+        resume_file,
+        show_hold_out,
+        show_report,
+    )
     from transun.data import drop_missing, read_table
+    from transun.data.holdout import parse_hold_out
     from transun.data.schema import require_columns
     from transun.report.formatting import as_json as dump
     from transun.tables.model import tabm
@@ -93,16 +105,19 @@ def fit(
     )
     if head is not None:
         parse_head(head)
+    rule = parse_hold_out(holdout or "rows")
     with readable(data) as source:
         table = read_table(source)
     require_columns(table.column_names, [target, *([weight] if weight else []), *(exclude or []), *(by or [])])
+    require_columns(table.column_names, rule.columns)
     if target in (by or []):
         raise ValueError(f"segments by the target {target!r} would call every model biased: use columns known before")
     table, dropped = drop_missing(table, target)
     if not len(table):
         raise ValueError(f"no row has a target {target!r}: name another column")
-    rows, test = hold_out(table, test_share, seed)
-    plan = make_plan(rows, target, head=head, exclude=exclude or (), weight=weight)
+    rows, test = hold_out(table, test_share, seed, rule)
+    excluded = list(dict.fromkeys([*(exclude or []), *rule.useless]))
+    plan = make_plan(rows, target, head=head, exclude=excluded, weight=weight)
     segments = choose_segments(plan, by or (), test)
     new_folder(out)
     resume_path = resume_file(out, resume)
@@ -110,7 +125,10 @@ def fit(
         if dropped:
             typer.echo(f"{dropped:,} rows without a target are left out.")
         _show_plan(plan, len(test), segments)
-    job = TrainingJob(data_name(data), plan, recipe, rows, test, segments, out, test_share)
+        show_hold_out(rule, test, seed)
+        if holdout is None:
+            _show_advice(table, plan)
+    job = TrainingJob(data_name(data), plan, recipe, rows, test, segments, out, test_share, rule)
     report = job.run(tabm(plan.features), resume_path, progress)
     if as_json:
         typer.echo(dump(report))
@@ -130,5 +148,16 @@ def _show_plan(plan: "Plan", held_out: int, segments: tuple[str, ...]) -> None:
         f"largest {number(summary.largest)}, {summary.zeros:.1%} zeros, skewness {summary.skewness:.1f}"
     )
     typer.echo(f"head {plan.head_text}: {plan.why}")
-    shown = f", by {', '.join(map(visible_line, segments))}" if segments else ""
-    typer.echo(f"{summary.rows:,} rows to train and validate on, {held_out:,} held out for the certificate{shown}")
+    typer.echo(f"{summary.rows:,} rows to train and validate on, {held_out:,} held out for the certificate")
+    if segments:
+        typer.echo(f"the certificate looks into every value of {', '.join(map(visible_line, segments))}")
+
+
+def _show_advice(table: "pa.Table", plan: "Plan") -> None:
+    """Say which rows to hold out instead of single ones, where the columns suggest it."""
+    from transun.data.holdout import recommend_hold_out
+    from transun.report.formatting import visible_line
+
+    features = table.drop_columns([plan.target])
+    for rule, reason in recommend_hold_out(features, plan.features.ids).items():
+        typer.echo(visible_line(f"{reason}, hold those out: --holdout {rule}"))

@@ -12,6 +12,7 @@ __all__ = [
     "Device",
     "Engine",
     "Epochs",
+    "Holdout",
     "Json",
     "Model",
     "Monitor",
@@ -49,6 +50,15 @@ Rate = Annotated[float, typer.Option("--rate", help="Learning rate.")]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of the splits, the initial weights and the order of rows.")]
 ValidShare = Annotated[float, typer.Option("--valid-share", help="Share of training rows that are validation rows.")]
 TestShare = Annotated[float, typer.Option("--test-share", help="Share of rows held out for the certificate.")]
+Holdout = Annotated[
+    str | None,
+    typer.Option(
+        "--holdout",
+        metavar="rows | time:COLUMN | group:COLUMN",
+        help="Hold out single rows, the last rows by a column of times, or all rows of some values, such as users; "
+        "validation rows likewise. By default single rows.",
+    ),
+]
 Patience = Annotated[int, typer.Option("--patience", min=1, help="Epochs without improvement before training stops.")]
 Monitor = Annotated[
     str, typer.Option("--monitor", help="Metric of the validation rows that early stopping compares weights by.")

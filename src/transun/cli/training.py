@@ -1,7 +1,7 @@
 """What `fit` and `debias` share: a training that can be resumed, saved, and then certified on rows held out."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,15 +14,18 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from transun.backbones import Backbone
-    from transun.models.network import Model
+    from transun.data import HoldOut
     from transun.report.model import ModelReport
+    from transun.tables.model import TableModel
     from transun.tables.plan import Plan
     from transun.training.recipe import Recipe
 
-__all__ = ["TrainingJob", "choose_segments", "make_recipe", "resume_file", "show_report"]
+__all__ = ["TrainingJob", "choose_segments", "make_recipe", "resume_file", "show_hold_out", "show_report"]
 
 # Up to three columns of at most 20 values, and the code of unseen ones, become segments without being asked for.
 _MOST_VALUES, _MOST_COLUMNS = 21, 3
+# Description, certificate and report take less than this.
+_REPORT_BYTES = 20_000_000
 
 
 def make_recipe(*, rate: float, monitor: str, engine: str, **settings: Any) -> "Recipe":
@@ -71,6 +74,9 @@ class TrainingJob:
         by: columns of segments.
         out: the folder of the model.
         test_share: the share of rows held out.
+        hold_out: how they were chosen.
+        base: a trained model to start from, or None.
+        seen: the share of the rows held out that `base` was trained on; such rows prove nothing.
 
     """
 
@@ -82,10 +88,11 @@ class TrainingJob:
     by: tuple[str, ...]
     out: Path
     test_share: float
+    hold_out: "HoldOut"
+    base: "TableModel | None" = None
+    seen: float = 0.0
 
-    def run(
-        self, backbone: "Backbone", resume: Path, progress: bool | None, base: "Model | None" = None
-    ) -> "ModelReport":
+    def run(self, backbone: "Backbone", resume: Path, progress: bool | None) -> "ModelReport":
         """Train and save the model, then evaluate it on the test rows and write certificate and report.
 
         Ctrl-C leaves the file `resume` and says how to continue. The model is saved before it is evaluated, so that
@@ -96,17 +103,31 @@ class TrainingJob:
         from transun.report.model import model_document, model_report
         from transun.tables.training import train_plan
 
+        _require_space(self.out, backbone, self.plan)
+        base = None if self.base is None else self.base.model
         try:
-            model = train_plan(self.plan, self.rows, backbone, self.recipe, base=base, resume=resume, progress=progress)
+            model = train_plan(
+                self.plan,
+                self.rows,
+                backbone,
+                self.recipe,
+                by=self.hold_out,
+                base=base,
+                resume=resume,
+                progress=progress,
+            )
         except KeyboardInterrupt:
             if resume.exists():
                 typer.echo(f"interrupted: the same command with --resume continues from {resume}", err=True)
             raise typer.Exit(130) from None
+        if self.base is not None and model.seen is not None:
+            model = replace(model, seen=model.seen.joined(self.base.seen))
         model.save(self.out)
         assessment = evaluate_held_out(model, self.test, self.by)
-        held_out = f"{self.test_share:g} of {self.name}, by a hash of the row number, seed {self.recipe.seed}"
-        certify_folder(self.out, model, self.test, assessment, held_out)
-        report = model_report(self.name, self.plan, self.recipe, self.test_share, model, assessment)
+        words = self.hold_out.words(self.test, self.recipe.seed)
+        if not self.seen:
+            certify_folder(self.out, model, self.test, assessment, f"{self.test_share:g} of {self.name}: {words}")
+        report = model_report(self.name, self.plan, self.recipe, self.test_share, words, model, assessment)
         document = model_document(report)
         texts = {"html": document.html(), "md": document.markdown(), "json": as_json(report) + "\n"}
         write_texts(self.out, {f"report.{ending}": text for ending, text in texts.items()})
@@ -129,9 +150,36 @@ def choose_segments(plan: "Plan", by: Sequence[str], test: "pa.Table") -> tuple[
     return tuple(few[:_MOST_COLUMNS])
 
 
-def show_report(report: "ModelReport", out: Path) -> None:
+def show_hold_out(rule: "HoldOut", test: "pa.Table", seed: int) -> None:
+    """Say which rows are held out, and which columns therefore are no features."""
+    from transun.report.formatting import visible_line
+
+    typer.echo(visible_line(f"held out: {rule.words(test, seed)}"))
+    for name in rule.useless:
+        typer.echo(visible_line(f"{name!r} is no feature: rows held out have none of the values of training rows"))
+
+
+def show_report(report: "ModelReport", out: Path, *, certified: bool = True) -> None:
     """The outcome on a terminal."""
     from transun.report.model import model_document
 
     print_blocks(model_document(report).brief)
-    typer.echo(f"Written to {out}/: the model, certificate.json, report.html, report.md, report.json")
+    certificate = "certificate.json, " if certified else ""
+    typer.echo(f"Written to {out}/: the model, {certificate}report.html, report.md, report.json")
+
+
+def _require_space(folder: Path, backbone: "Backbone", plan: "Plan") -> None:
+    """Raise an `OSError` where the disk has no room for the model and for the state of an interrupted training.
+
+    That state has the weights, two moments of the optimiser, their average and the best weights; while it is replaced,
+    there are two of it.
+    """
+    import torch
+
+    from transun.models.network import Model
+    from transun.support.files import require_space
+
+    with torch.device("meta"):
+        model = Model(backbone, plan.head)
+    weights = sum(tensor.numel() * tensor.element_size() for tensor in model.state_dict().values())
+    require_space(folder, 12 * weights + _REPORT_BYTES)

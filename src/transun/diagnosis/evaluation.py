@@ -11,11 +11,12 @@ import numpy as np
 import torch
 
 from transun.data.fingerprint import fingerprint
+from transun.data.seen_rows import row_hashes
 from transun.diagnosis.assessment import assess
 from transun.diagnosis.moments import Floats
 from transun.diagnosis.result import Assessment
 from transun.metrics import Estimate
-from transun.models.certificate import Certificate, Measured, Part, read_certificate, write_certificate
+from transun.models.certificate import Certificate, Measured, Part, write_certificate
 from transun.models.description import describe_model
 from transun.support.extras import need
 from transun.tables.model import TableModel
@@ -25,14 +26,15 @@ from transun.training.evaluation import predict_with_kappa
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Evaluation", "certify_folder", "evaluate_held_out", "evaluate_model", "matches_certificate", "whole_part"]
+__all__ = ["Evaluation", "certify_folder", "evaluate_held_out", "evaluate_model", "whole_part"]
 
 
 @dataclass(frozen=True)
 class Evaluation:
     """The assessment of a model, with the predictions, targets and weights (n,) behind it.
 
-    `dropped` is the number of rows without a target, which are left out.
+    `dropped` is the number of rows without a target, which are left out, and `seen` the estimated share of the others
+    that were training rows of the model.
     """
 
     assessment: Assessment
@@ -40,6 +42,7 @@ class Evaluation:
     y: Floats
     weight: Floats | None
     dropped: int
+    seen: float
 
 
 def evaluate_model(
@@ -58,11 +61,12 @@ def evaluate_model(
     columns = _segment_columns(trained, by)
     pa = need("pyarrow")
     numbers = [trained.target, *([trained.weight] if trained.weight else [])]
-    preds, parts = [], []
+    preds, parts, hashes = [], [], []
     label = f"evaluating {name}"
     for chunk in predict_in_chunks(trained, source, numbers=numbers, keep=columns, label=label, progress=progress):
         preds.append(chunk.pred.double())
         parts.append(chunk.columns)
+        hashes.append(row_hashes(chunk.x, torch.from_numpy(_numbers(chunk.columns, trained.target).copy())))
     table = pa.concat_tables(parts, promote_options="permissive")
     pred = torch.cat(preds).numpy()
     y, weight = _numbers(table, trained.target), _numbers(table, trained.weight) if trained.weight else None
@@ -73,7 +77,8 @@ def evaluate_model(
         raise ValueError(f"column {trained.weight!r} has weights below 0: use 0 to leave a row out")
     y, pred, weight = y[usable], pred[usable], None if weight is None else weight[usable]
     segments = table.select(columns).filter(pa.array(usable)) if columns else None
-    return Evaluation(assess(pred, y, weight, segments), pred, y, weight, int((~usable).sum()))
+    seen = 0.0 if trained.seen is None else trained.seen.share(np.concatenate(hashes)[usable])
+    return Evaluation(assess(pred, y, weight, segments), pred, y, weight, int((~usable).sum()), seen)
 
 
 def evaluate_held_out(trained: TableModel, table: "pa.Table", by: Sequence[str] = ()) -> Assessment:
@@ -99,9 +104,9 @@ def whole_part(assessment: Assessment) -> Part:
 
 
 def certify_folder(
-    folder: Path, trained: TableModel, source: Any, assessment: Assessment, held_out: str
+    folder: Path, trained: TableModel, source: Any, assessment: Assessment, held_out: str, seen: float = 0.0
 ) -> Certificate:
-    """Write the certificate of the model in a folder, dated now.
+    """Write the certificate of the model in a folder, dated now; rows of its training are refused.
 
     Args:
         folder: of the saved model.
@@ -109,12 +114,18 @@ def certify_folder(
         source: the rows that it was assessed on.
         assessment: of these rows.
         held_out: how the rows were chosen, in words.
+        seen: the share of them that were training rows, which prove nothing.
 
     """
+    if seen:
+        raise ValueError(
+            f"about {seen:.0%} of these rows are training rows of the model, which prove nothing: certify it on rows "
+            "that it has not seen"
+        )
     description = describe_model(folder)
     certificate = Certificate(
         date=datetime.now(UTC).isoformat(timespec="seconds"),
-        weights=description.weights,
+        model=description.checksum,
         head=description.head,
         seed=description.seed,
         target=trained.target,
@@ -131,14 +142,6 @@ def certify_folder(
     )
     write_certificate(certificate, folder)
     return certificate
-
-
-def matches_certificate(folder: Path, trained: TableModel, source: Any) -> bool:
-    """Whether the model's certificate is of exactly these rows, so that its training has not seen them."""
-    try:
-        return read_certificate(folder).fingerprint == fingerprint(source, _columns(trained))
-    except (OSError, ValueError):
-        return False
 
 
 def _segment_columns(trained: TableModel, by: Sequence[str]) -> list[str]:

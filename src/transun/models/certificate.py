@@ -17,8 +17,8 @@ from transun.support.files import checksum, write_json
 __all__ = ["Certificate", "Measured", "Part", "read_certificate", "write_certificate"]
 
 FILE = "certificate.json"
-_FORMAT = 1
-_REMEDY = "certify the model again: `transun evaluate MODEL DATA --certify`"
+_FORMAT = 2
+_REMEDY = "certify the model again, on rows that it has not seen: `transun evaluate MODEL DATA --certify`"
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,8 @@ class Certificate:
 
     Args:
         date: the time of the measurement, in UTC.
-        weights: SHA-256 of the model's weights file: a certificate is valid for these weights only.
+        model: SHA-256 of the model's description, which names its weights, head and features: a certificate is valid
+            for this model only.
         head: the head, as text of `transun.models.spec`.
         seed: the seed of the training.
         target: the column that was predicted.
@@ -72,7 +73,7 @@ class Certificate:
     """
 
     date: str
-    weights: str
+    model: str
     head: str
     seed: int
     target: str
@@ -99,7 +100,7 @@ def certificate_json(certificate: Certificate) -> dict[str, Any]:
 
 
 def read_certificate(folder: str | Path) -> Certificate:
-    """The certificate in a model's folder, with every field checked; it must belong to the weights in the folder.
+    """The certificate in a model's folder, with every field checked; it must belong to the model in the folder.
 
     >>> import tempfile
     >>> read_certificate(tempfile.mkdtemp())
@@ -119,14 +120,14 @@ def read_certificate(folder: str | Path) -> Certificate:
     if stored_checksum != actual_checksum:
         raise ValueError(f"{path} was changed after it was written: {_REMEDY}")
     certificate = _check_fields(path, body)
-    if certificate.weights != _weights_of_model(folder):
-        raise ValueError(f"{path} belongs to other weights than those in the folder: {_REMEDY}")
+    if certificate.model != _checksum_of_model(folder):
+        raise ValueError(f"{path} belongs to another model than the one in the folder: {_REMEDY}")
     return certificate
 
 
 _TYPES: dict[str, tuple[type, ...]] = {
     "date": (str,),
-    "weights": (str,),
+    "model": (str,),
     "head": (str,),
     "seed": (int,),
     "target": (str,),
@@ -186,8 +187,8 @@ def _number_json(value: float) -> float | str | None:
     return value if math.isfinite(value) else None if math.isnan(value) else str(value)
 
 
-def _weights_of_model(folder: str | Path) -> str:
+def _checksum_of_model(folder: str | Path) -> str:
     try:
-        return describe_model(folder).weights
+        return describe_model(folder).checksum
     except (OSError, ValueError):
         raise ValueError(f"{folder} holds no readable model: give the folder that `transun fit` wrote, whole") from None

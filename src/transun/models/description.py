@@ -37,6 +37,11 @@ class Description:
         """The name of the weights file."""
         return f"weights-{self.weights[:16]}.safetensors"
 
+    @property
+    def checksum(self) -> str:
+        """SHA-256 of the whole description, and so of everything that a prediction depends on."""
+        return checksum(asdict(self))
+
 
 _TYPES = {name: get_origin(hint) or hint for name, hint in get_type_hints(Description).items()}
 
@@ -78,6 +83,6 @@ def describe_model(folder: str | Path) -> Description:
 def write_description(description: Description, folder: Path) -> None:
     """Write the JSON file into a folder, in place of an older one and in one step."""
     body = asdict(description)
-    text = json.dumps({"format": _FORMAT, **body, "checksum": checksum(body)}, indent=2, ensure_ascii=False)
+    text = json.dumps({"format": _FORMAT, **body, "checksum": description.checksum}, indent=2, ensure_ascii=False)
     with replacing(folder / MODEL_FILE) as draft:
         draft.write_text(text + "\n", encoding="utf-8")

@@ -28,6 +28,7 @@ __all__ = [
     "metric_table",
     "metric_text",
     "metric_title",
+    "seen_warning",
     "segment_section",
     "segment_table",
     "side_by_side_table",
@@ -50,6 +51,15 @@ _LABEL_LENGTH = 19
 def verdict_box(assessment: Assessment) -> VerdictBox:
     """The verdict."""
     return VerdictBox(assessment.verdict.kind, assessment.verdict.text)
+
+
+def seen_warning(model: str, seen: float) -> str:
+    """A sentence for rows of which the share `seen` were training rows of a model.
+
+    >>> seen_warning("the model", 0.8)
+    'About 80 % of these rows are training rows of the model, on which it looks better than on new ones.'
+    """
+    return f"About {share(seen)} of these rows are training rows of {model}, on which it looks better than on new ones."
 
 
 def metric_title(name: str) -> str:

@@ -1,12 +1,12 @@
 """The report of several models on the same rows, side by side."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from transun.diagnosis.result import Assessment
 from transun.metrics.paired import PairedDifference
-from transun.report.assessment import HOW_INTERVALS, forest, level_table, side_by_side_table
-from transun.report.document import Cell, Chart, Document, Figure, Gallery, Items, Section, Table
+from transun.report.assessment import HOW_INTERVALS, forest, level_table, seen_warning, side_by_side_table
+from transun.report.document import Cell, Chart, Document, Figure, Gallery, Items, Paragraph, Section, Table
 from transun.report.formatting import p_value_text, signed, visible
 from transun.report.model import signed_error_chart
 
@@ -22,7 +22,10 @@ _HOW = (
 
 @dataclass(frozen=True)
 class Comparison:
-    """Assessments by model, paired differences to the first, and of each model its head and its size."""
+    """Assessments by model, paired differences to the first, and of each model its head and its size.
+
+    `seen` is the share of the rows that were training rows, by model.
+    """
 
     name: str
     target: str
@@ -32,6 +35,7 @@ class Comparison:
     parameters: Mapping[str, int]
     seconds: Mapping[str, float | None]
     differences: tuple[PairedDifference, ...]
+    seen: Mapping[str, float] = field(default_factory=dict)
 
 
 def comparison_document(comparison: Comparison) -> Document:
@@ -45,10 +49,11 @@ def comparison_document(comparison: Comparison) -> Document:
     }
     figures = [Figure(signed_error_chart(levels), title) for title, levels in by_level.items()]
     tables = {title: level_table(levels) for title, levels in by_level.items()}
+    warnings = [Paragraph([seen_warning(visible(name), seen)]) for name, seen in comparison.seen.items() if seen]
     return Document(
         "Models side by side",
         f"{visible(comparison.name)} · {comparison.rows:,} rows · target {visible(comparison.target)}",
-        [],
+        warnings,
         [
             Section("Side by side", [Chart([totals], side_by_side)]),
             Section("Paired differences", [differences]),
@@ -56,7 +61,7 @@ def comparison_document(comparison: Comparison) -> Document:
             Section("Models and their cost", [_cost_table(comparison)]),
             Section("How this was computed", [Items([*_HOW, *HOW_INTERVALS])]),
         ],
-        [side_by_side, differences],
+        [*warnings, side_by_side, differences],
         "transun compare",
     )
 

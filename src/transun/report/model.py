@@ -78,6 +78,7 @@ class ModelReport:
         curves: by loss term, pairs of a step and the mean of the term around it.
         recipe: every setting of the training as text.
         test_share: the share of rows held out.
+        hold_out: how they were chosen.
         checks: metrics of the validation rows along training.
 
     """
@@ -90,6 +91,7 @@ class ModelReport:
     why: str
     recipe: dict[str, str]
     test_share: float
+    hold_out: str
     summary: TargetSummary
     plan: list[tuple[str, str, str, str, str]]
     rows: dict[str, int]
@@ -100,7 +102,13 @@ class ModelReport:
 
 
 def model_report(
-    name: str, plan: Plan, recipe: Recipe, test_share: float, model: TableModel, assessment: Assessment
+    name: str,
+    plan: Plan,
+    recipe: Recipe,
+    test_share: float,
+    hold_out: str,
+    model: TableModel,
+    assessment: Assessment,
 ) -> ModelReport:
     """The report of a training on the data of this name."""
     history = model.history
@@ -113,6 +121,7 @@ def model_report(
         why=plan.why,
         recipe={setting: dumps(value) for setting, value in arguments(recipe).items()},
         test_share=test_share,
+        hold_out=hold_out,
         summary=plan.summary,
         plan=plan.column_summary(),
         rows={"training": history.train_rows, "validation": history.valid_rows, "test": assessment.rows},
@@ -166,7 +175,7 @@ def model_document(report: ModelReport) -> Document:
             Section("Feature plan", [_plan_table(report.plan)]),
             Section("Target of the training rows", [_target_table(report.summary)]),
             Section("Cost and settings", [Tables([_cost_table(report), _settings_table(report)])]),
-            Section("How this was computed", [Items([_HOW, *HOW_INTERVALS])]),
+            Section("How this was computed", [Items([_HOW, f"Held out: {visible(report.hold_out)}.", *HOW_INTERVALS])]),
         ],
         [metric_table(assessment), verdict_box(assessment), Paragraph([cost])],
     )
@@ -238,8 +247,10 @@ def _cost_table(report: ModelReport) -> Table:
 
 def _settings_table(report: ModelReport) -> Table:
     rows = [[Cell(name.replace("_", " ")), Cell(text)] for name, text in report.recipe.items()]
-    held_out = [Cell("test share"), Cell(f"{report.test_share:g}", report.test_share)]
-    return Table(["setting", "value"], [*rows, held_out])
+    share = [Cell("test share"), Cell(f"{report.test_share:g}", report.test_share)]
+    return Table(
+        ["setting", "value"], [*rows, share, [Cell("held out"), Cell(visible(report.hold_out), None, "words")]]
+    )
 
 
 def _curve(points: Sequence[tuple[float, float]], x_title: str, y_title: str, target: float | None = None) -> str:

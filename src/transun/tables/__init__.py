@@ -2,6 +2,6 @@
 
 from transun.tables.graph_export import export
 from transun.tables.model import TableModel, embedding_mlp, load, tabm
-from transun.tables.training import train
+from transun.tables.training import hold_out, train
 
-__all__ = ["TableModel", "embedding_mlp", "export", "load", "tabm", "train"]
+__all__ = ["TableModel", "embedding_mlp", "export", "hold_out", "load", "tabm", "train"]

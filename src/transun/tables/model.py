@@ -10,6 +10,7 @@ from torch import Tensor
 
 from transun.backbones import Activation, Dimension, EmbeddingMLP, ReLU, TabM
 from transun.data import Dataset, Features, read_table
+from transun.data.seen_rows import SeenRows, row_hashes
 from transun.metrics import STANDARD, Metric
 from transun.models.checkpoint import grow, load_model, save_model
 from transun.models.description import describe_model
@@ -97,6 +98,8 @@ class TableModel:
     target: str
     weight: str | None = None
     history: History = field(default_factory=History, compare=False, repr=False)
+    seen: SeenRows | None = field(default=None, compare=False, repr=False)
+    """What it remembers of its training rows; None where nobody told."""
 
     def predict(self, source: Any) -> Tensor:
         """Predictions (n,) for the rows of a table, which needs no target column."""
@@ -112,18 +115,34 @@ class TableModel:
         """The rows of a table, encoded."""
         return self.features.to_dataset(source, self.target, self.weight)
 
+    def seen_share(self, source: Any) -> float:
+        """The estimated share of the rows of a table that were training rows; 0 if there is no evidence of any.
+
+        On training rows a model looks better than it is, so its totals are to be judged by other rows.
+        """
+        if self.seen is None:
+            return 0.0
+        rows = self.dataset(source)
+        return self.seen.share(row_hashes(rows.x, rows.y))
+
     def update(self, source: Any, recipe: Recipe = Recipe(), *, progress: bool | None = None) -> "TableModel":
         """Continue training with the rows of another day: new ids get vectors of their own, old ones keep theirs."""
         table = read_table(source)
         features = self.features.grow(table)
         sizes = {name: size for name, size in {**features.ids, **features.bags}.items() if isinstance(size, int)}
         grown = replace(self, features=features, model=grow(self.model, sizes))
-        model, history = fit_with_validation(grown.model, grown.dataset(table), recipe, progress=progress)
-        return replace(grown, model=model, history=history)
+        rows = grown.dataset(table)
+        model, history = fit_with_validation(grown.model, rows, recipe, progress=progress)
+        return replace(grown, model=model, history=history, seen=SeenRows.of(rows).joined(self.seen))
 
     def save(self, folder: str | Path) -> None:
         """Write model and features into a folder."""
-        extra = {"features": self.features.to_dict(), "target": self.target, "weight": self.weight}
+        extra = {
+            "features": self.features.to_dict(),
+            "target": self.target,
+            "weight": self.weight,
+            "seen": None if self.seen is None else self.seen.to_dict(),
+        }
         save_model(self.model, folder, extra)
 
 
@@ -136,8 +155,9 @@ def load(folder: str | Path, plugins: Mapping[str, Callable[..., Any]] | None = 
 
     """
     extra = describe_model(folder).extra
-    missing = {"features", "target", "weight"} - set(extra)
+    missing = {"features", "target", "weight", "seen"} - set(extra)
     if missing:
         raise ValueError(f"{folder} holds a model without its features; load it with load_model")
     features = Features.from_dict(extra["features"])
-    return TableModel(features, load_model(folder, plugins), extra["target"], extra["weight"])
+    seen = None if extra["seen"] is None else SeenRows.from_dict(extra["seen"])
+    return TableModel(features, load_model(folder, plugins), extra["target"], extra["weight"], seen=seen)

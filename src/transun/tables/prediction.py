@@ -28,11 +28,15 @@ _EXACT = 2.0**53
 
 @dataclass(frozen=True)
 class PredictedChunk:
-    """Consecutive rows of a table: some of their columns, predictions (n,), and quantiles (n,) by level."""
+    """Consecutive rows of a table: some of their columns, predictions (n,), and quantiles (n,) by level.
+
+    `x` is what the model predicted from, the encoded columns.
+    """
 
     columns: "pa.Table"
     pred: Tensor
     quantiles: dict[float, Tensor]
+    x: dict[str, Tensor]
 
 
 @torch.no_grad()
@@ -96,11 +100,12 @@ def _open(trained: TableModel, source: Any, numbers: list[str], wanted: list[str
 
 def _predict(trained: TableModel, table: "pa.Table", kept: "pa.Table", quantiles: Sequence[float]) -> PredictedChunk:
     model = trained.model.eval()
-    raw = model.raw(trained.features.encode(table))
+    x = trained.features.encode(table)
+    raw = model.raw(x)
     pred = model.over_members(model.head(raw))
     law = model.head.distribution
     of_levels = {} if law is None else {level: model.over_members(law.quantile(raw, level)) for level in quantiles}
-    return PredictedChunk(kept, pred, of_levels)
+    return PredictedChunk(kept, pred, of_levels, x)
 
 
 def _require_exact(kept: "pa.Table") -> None:

@@ -5,7 +5,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from transun.backbones import Backbone, Trees
-from transun.data import Features, by_row, read_table
+from transun.data import Features, HoldOut, HoldOutRows, read_table
+from transun.data.schema import require_columns
+from transun.data.seen_rows import SeenRows
+from transun.data.split import EmptyPartError
 from transun.heads import Head
 from transun.models.network import Model
 from transun.tables.model import TableModel, tabm
@@ -31,6 +34,7 @@ def train(
     recipe: Recipe = Recipe(),
     only: Only | None = None,
     valid: Any = None,
+    by: HoldOut = HoldOutRows(),
     base: Model | None = None,
     resume: str | Path | None = None,
     progress: bool | None = None,
@@ -53,6 +57,8 @@ def train(
         recipe: how to train. `Recipe(budget=10)` takes ten seconds or less.
         only: "trees" or "network" trains that alone.
         valid: validation rows, in place of the recipe's share of the training rows.
+        by: how that share is chosen: `HoldOutRows()`, `HoldOutTime(column)` or `HoldOutGroups(column)`; choose it
+            as for the rows that you judge the model by, see `hold_out`.
         base: a trained model without the head's last branches, to start from; see `fit`.
         resume: a file that keeps the state of an interrupted training; see `fit`.
         progress: show a progress bar; None shows it on a terminal.
@@ -70,7 +76,7 @@ def train(
     )
     held = None if valid is None else read_table(valid)
     return train_plan(
-        plan, table, backbone(plan.features), recipe, valid=held, base=base, resume=resume, progress=progress
+        plan, table, backbone(plan.features), recipe, valid=held, by=by, base=base, resume=resume, progress=progress
     )
 
 
@@ -81,6 +87,7 @@ def train_plan(
     recipe: Recipe = Recipe(),
     *,
     valid: "pa.Table | None" = None,
+    by: HoldOut = HoldOutRows(),
     base: Model | None = None,
     resume: str | Path | None = None,
     progress: bool | None = None,
@@ -93,11 +100,14 @@ def train_plan(
         backbone: of the network.
         recipe: how to train.
         valid: validation rows, in place of the recipe's share.
+        by: how that share is chosen; where the rule cannot part the rows, single rows are.
         base: a trained model to start from; see `fit`.
         resume: a file for the state of an interrupted training; see `fit`.
         progress: show a progress bar; None shows it on a terminal.
 
     """
+    if valid is None:
+        table, valid = by.validation_split(table, recipe.valid_share, recipe.seed)
     data = plan.features.to_dataset(table, plan.target, plan.weight)
     valid_data = None if valid is None else plan.features.to_dataset(valid, plan.target, plan.weight)
     features = plan.features
@@ -112,20 +122,27 @@ def train_plan(
         resume=resume,
         progress=progress,
     )
-    return TableModel(plan.features, model, plan.target, plan.weight, history)
+    seen = SeenRows.of(data)
+    if valid_data is not None:
+        seen = seen.joined(SeenRows.of(valid_data))
+    return TableModel(plan.features, model, plan.target, plan.weight, history, seen)
 
 
-def hold_out(table: "pa.Table", test_share: float, seed: int) -> tuple["pa.Table", "pa.Table"]:
-    """Training rows and test rows, separated by a hash of the row's number and the seed.
+def hold_out(source: Any, test_share: float, seed: int, by: HoldOut = HoldOutRows()) -> tuple["pa.Table", "pa.Table"]:
+    """Training rows and test rows; judge a model by test rows chosen as those are that it will meet.
 
     Args:
-        table: all rows.
+        source: all rows; what `read_table` takes.
         test_share: the share of rows that nothing sees before the end; the certificate is about them.
-        seed: of the hash.
+        seed: of the hash that chooses rows or groups.
+        by: `HoldOutRows()` holds out single rows, `HoldOutTime(column)` the last ones, `HoldOutGroups(column)` all rows
+            of some values, such as users.
 
-    >>> train, test = hold_out(read_table({"gmv": list(range(1000))}), 0.2, seed=0)
+    >>> train, test = hold_out({"gmv": list(range(1000))}, 0.2, seed=0)
     >>> len(train) + len(test), 150 < len(test) < 250
     (1000, True)
+    >>> hold_out({"day": [1, 2, 3, 4, 5]}, 0.2, seed=0, by=HoldOutTime("day"))[1]["day"].to_pylist()
+    [5]
 
     """
     if not 0.0 < test_share < 1.0:
@@ -133,9 +150,11 @@ def hold_out(table: "pa.Table", test_share: float, seed: int) -> tuple["pa.Table
             f"the test share must lie strictly between 0 and 1, got {test_share:g}: without rows held out nobody could "
             "tell what the totals are worth"
         )
+    table = read_table(source)
+    require_columns(table.column_names, by.columns)
     try:
-        return by_row(table, 1.0 - test_share, seed)
-    except ValueError as error:
+        return by.split(table, test_share, seed)
+    except EmptyPartError as error:
         raise ValueError(
             f"{len(table)} rows cannot be split with a test share of {test_share:g}: {error}; give more rows"
         ) from None
