@@ -76,6 +76,7 @@ MISTAKES = {
     "compare: one model": ("compare model orders.csv", "two models or more"),
     "compare: the same twice": ("compare model model orders.csv", "give each folder once"),
     "compare: other targets": ("compare model signed orders.csv", "models of one target"),
+    "compare: one row": ("compare model other one.csv", "give two rows or more"),
     "compare: models without rows": ("compare model other", "name the rows to compare by after the models"),
     "compare: no such model": ("compare model othr orders.csv", "did you mean other"),
     # debias

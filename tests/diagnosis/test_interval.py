@@ -42,7 +42,7 @@ def test_groups_and_pieces_add_up():
 def test_symmetric_errors_get_students_interval():
     even = np.array([-1.0, 1.0] * 50) + 3.0  # kurtosis 1: as many degrees of freedom as rows allow
     found = mean_interval(moments(even).studentised(ratio=0.0))
-    low, high = stats.t.interval(0.95, 99, loc=3.0, scale=stats.sem(even))
+    low, high = stats.t.interval(0.99, 99, loc=3.0, scale=stats.sem(even))
     assert (found.low, found.high) == pytest.approx((low, high))
 
 
@@ -59,7 +59,7 @@ def test_ends_are_where_halls_cubic_meets_students_quantiles():
     skew = stats.skew(y)
     freedom = 2 * n / (stats.kurtosis(y, fisher=False) - 1)
     ends = mean_interval(found)
-    for end, share in ((ends.low, 0.975), (ends.high, 0.025)):
+    for end, share in ((ends.low, 0.995), (ends.high, 0.005)):
         t = (y.mean() - end) / stats.sem(y)
         cubic = t + skew * t**2 / (3 * n**0.5) + skew**2 * t**3 / (27 * n) + skew / (6 * n**0.5)
         assert cubic == pytest.approx(stats.t.ppf(share, freedom), rel=1e-6)
@@ -114,4 +114,4 @@ def test_cutting_targets_never_raises_the_lower_end_above_the_truth():
         y = rng.lognormal(0.0, 2.0, 400)
         cap = np.quantile(y, 0.99)
         above += capped_interval(moments(y), moments(np.minimum(y, cap))).low > np.exp(2.0)
-    assert above / 300 < 0.025 + 3 * (0.025 * 0.975 / 300) ** 0.5
+    assert above / 300 < 0.005 + 3 * (0.005 * 0.995 / 300) ** 0.5

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from transun.data import read_table
 from transun.diagnosis import diagnose, diagnose_table, passes
@@ -35,7 +36,7 @@ def test_metrics_are_those_of_the_metrics_room():
         assert estimate.value == pytest.approx(metric(rows["p"], rows["y"], rows["w"])), metric.name
         assert estimate.low <= estimate.value <= estimate.high
     assert found["XAUC"].high - found["XAUC"].low == pytest.approx(
-        2 * 1.96 * XAUC.standard_error(rows["p"], rows["y"], rows["w"])
+        2 * norm.ppf(0.995) * XAUC.standard_error(rows["p"], rows["y"], rows["w"])
     )
 
 

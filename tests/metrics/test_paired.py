@@ -29,8 +29,11 @@ def test_a_model_does_not_differ_from_itself():
         assert (pair.value, pair.low, pair.high, pair.p) == (0.0, 0.0, 0.0, 1.0)
 
 
-def test_the_interval_covers_the_true_difference():
-    """Totals of two unbiased predictions differ by 0 in truth: 95 % of 300 intervals hold it, ± 3 standard errors."""
+def test_the_interval_and_the_p_value_hold_their_level():
+    """Totals of two unbiased predictions differ by 0 in truth.
+
+    So 95 % of 300 p-values are above 0.05, ± 3 standard errors, and the 99 % interval holds 0 where p is above 0.01.
+    """
     rng = np.random.default_rng(1)
     held = 0
     for _ in range(300):
@@ -38,8 +41,14 @@ def test_the_interval_covers_the_true_difference():
         y = mean * rng.gamma(2.0, 0.5, 200)
         preds = {name: mean * rng.gamma(8.0, 1 / 8.0, 200) for name in "ab"}
         (pair,) = paired_differences(preds, y, metrics=[PGR])
-        held += pair.low <= 0.0 <= pair.high
+        held += pair.p > 0.05
+        assert (pair.low <= 0.0 <= pair.high) == (pair.p > 0.01)
     assert abs(held / 300 - 0.95) < 3 * np.sqrt(0.95 * 0.05 / 300)
+
+
+def test_one_row_has_no_interval():
+    with pytest.raises(ValueError, match="give two rows or more"):
+        paired_differences({"a": np.ones(1), "b": np.ones(1)}, np.ones(1))
 
 
 def test_pairing_sees_what_separate_intervals_cannot():

@@ -51,7 +51,7 @@ def test_an_assessment_of_a_model_shows_it(rows):
     blocks = assessment_blocks(assess(pred, y, None, shops))
     assert ADDED.title in printed(blocks)
     segments = blocks[1]
-    assert f"{ADDED.name}, 95 %" in segments.header
+    assert f"{ADDED.name}, 99 %" in segments.header
 
 
 def test_a_comparison_shows_it(rows):

@@ -92,7 +92,7 @@ def test_the_page_shows_every_part(report):
         "Feature plan",
         "parameters",
         "By segment",
-        "95 %",
+        "99 %",
     ):
         assert part in page, part
     assert page.count("<svg") == 6  # two loss terms, two looks, errors and slopes by level

@@ -148,7 +148,7 @@ def _column(
     before, after = outcomes[0], next(outcome for outcome in outcomes if outcome.name == chosen)
     typer.echo(
         f"{chosen}: out of fold, predicted / actual goes from {before.pgr.value:.3f} to {after.pgr.value:.3f} "
-        f"(95 % {after.pgr.low:.3f} to {after.pgr.high:.3f}), learned from {repaired.learned:,} rows"
+        f"(99 % {after.pgr.low:.3f} to {after.pgr.high:.3f}), learned from {repaired.learned:,} rows"
     )
     typer.echo(f"Written to {out}: every column and 'corrected'")
 

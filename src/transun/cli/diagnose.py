@@ -50,5 +50,5 @@ def diagnose(
     else:
         print_blocks(document.brief)
         typer.echo(f"Written to {out}/: {', '.join(texts)}")
-    if fail_if_biased and diagnosis.verdict.kind != "fine":
+    if fail_if_biased and diagnosis.verdict.alarming:
         raise typer.Exit(1)

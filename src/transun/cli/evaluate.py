@@ -37,7 +37,7 @@ def evaluate(
 ) -> None:
     """Measure how right a model's predictions are on some rows, with intervals, and stop a pipeline if they are not.
 
-    A requirement compares metrics in lower case, such as tre, stre (signed), pgr or nrmse, and the ends of their 95 %
+    A requirement compares metrics in lower case, such as tre, stre (signed), pgr or nrmse, and the ends of their 99 %
     intervals, as in tre_high, with numbers; it may use abs, and, or. Exit codes: 0 done, 1 a requirement is broken, 2 a
     mistake in the call or the data, 130 interrupted.
 
@@ -135,14 +135,14 @@ def show_certificate(certificate: "Certificate") -> None:
     """
     whole = certificate.whole
     rows = [[name, *map(_number, (each.value, each.low, each.high))] for name, each in whole.metrics.items()]
-    print_table([f"{whole.value} ({whole.rows:,})", "value", "95 % from", "to"], rows)
+    print_table([f"{whole.value} ({whole.rows:,})", "value", "99 % from", "to"], rows)
     segments = [
         [f"{part.column} {part.value}", f"{part.rows:,}", *map(_number, (pgr.value, pgr.low, pgr.high))]
         for part in certificate.segments
         if (pgr := part.metrics.get("PGR")) is not None
     ]
     if segments:
-        print_table(["segment", "rows", "PGR", "95 % from", "to"], segments)
+        print_table(["segment", "rows", "PGR", "99 % from", "to"], segments)
     typer.echo(
         f"certified {certificate.date} on {certificate.held_out}; target {certificate.target}, head "
         f"{certificate.head}, seed {certificate.seed}"

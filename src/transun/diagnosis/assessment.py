@@ -13,7 +13,6 @@ import numpy as np
 from transun import metrics
 from transun.diagnosis.interval import (
     TOTALS,
-    VERDICT_LEVEL,
     bias_p_value,
     capped_interval,
     differs_from_one,
@@ -29,12 +28,12 @@ from transun.diagnosis.result import Assessment, Level, Segment, SegmentTable
 from transun.diagnosis.segmentation import holm
 from transun.diagnosis.verdict import write_verdict
 from transun.metrics import Estimate
-from transun.metrics.metric import Interval
+from transun.metrics.metric import LEVEL, Interval
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["assess", "assess_sums", "is_biased", "require_segments", "requirement_names", "total_intervals"]
+__all__ = ["assess", "assess_sums", "is_biased", "require_segments", "requirement_names", "total_interval"]
 
 
 def assess(
@@ -46,7 +45,7 @@ def assess(
 ) -> Assessment:
     """The assessment of predictions in memory.
 
-    The intervals of TRE, STRE and PGR are Hall's, which hold for skewed errors; the others are ± 1.96 standard errors.
+    The intervals of TRE, STRE and PGR are Hall's, which hold for skewed errors; the others are ± 2.58 standard errors.
 
     Args:
         pred: predictions (n,) of rows that the model was not trained on.
@@ -83,26 +82,25 @@ def require_segments(table: "pa.Table") -> None:
 def assess_sums(first: FirstPass, second: SecondPass, cause: str = "") -> Assessment:
     """The assessment that follows from the sums of both passes; `cause` completes the verdict on a biased total."""
     moments = first.moments
-    shown, strict = (total_estimates(moments.ratio(), interval) for interval in total_intervals(first, second))
-    estimates, tables = _metrics(first, shown), _segments(first, second)
+    totals = total_estimates(moments.ratio(), total_interval(first, second))
+    estimates, tables = _metrics(first, totals), _segments(first, second)
     ranking = next((estimate for estimate in estimates if estimate.name == "XAUC"), None)
-    verdict = write_verdict(shown["PGR"], strict["PGR"], is_biased(first, second), tables, ranking, cause)
+    verdict = write_verdict(
+        totals["PGR"], moments.actual(), moments.predicted(), is_biased(first, second), tables, ranking, cause
+    )
     levels = tuple(_level(second, index) for index in np.flatnonzero(second.levels.count).tolist())
     return Assessment(int(moments.count[0]), moments.actual(), moments.predicted(), verdict, estimates, levels, tables)
 
 
-def total_intervals(first: FirstPass, second: SecondPass) -> tuple[Interval, Interval]:
-    """Intervals of actual / predicted total: the one of 95 % that is shown, and the one of 99 % for the verdict."""
-    return (
-        capped_interval(first.moments, second.capped),
-        capped_interval(first.moments, second.capped, VERDICT_LEVEL),
-    )
+def total_interval(first: FirstPass, second: SecondPass) -> Interval:
+    """The interval of actual / predicted total, which is shown and which the verdict follows from."""
+    return capped_interval(first.moments, second.capped)
 
 
 def is_biased(first: FirstPass, second: SecondPass) -> bool:
-    """Whether the total is biased: the interval of the verdict excludes 1, and not by rounding alone."""
-    _, strict = total_intervals(first, second)
-    return differs_from_one(first.moments.ratio()) and not math.isnan(strict.low) and 1.0 not in strict
+    """Whether the total is biased: its interval excludes 1, and not by rounding alone."""
+    interval = total_interval(first, second)
+    return differs_from_one(first.moments.ratio()) and not math.isnan(interval.low) and 1.0 not in interval
 
 
 def requirement_names() -> tuple[str, ...]:
@@ -164,7 +162,7 @@ def _segments(first: FirstPass, second: SecondPass) -> tuple[SegmentTable, ...]:
                 share,
                 (*totals.values(), *_segment_metrics(second, column, index)),
                 probability,
-                probability < 1.0 - VERDICT_LEVEL and differs_from_one(moments.ratio(index)),
+                probability < 1.0 - LEVEL and differs_from_one(moments.ratio(index)),
             )
         )
     return tuple(

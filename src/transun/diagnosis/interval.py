@@ -1,16 +1,15 @@
 """Intervals of means and ratios that hold their level for skewed, heavy-tailed errors."""
 
 import math
+from statistics import NormalDist
 
 from transun.diagnosis.moments import RatioMoments, Studentised
 from transun.metrics import PGR, STRE, TRE, Estimate, Metric
-from transun.metrics.metric import Interval
+from transun.metrics.metric import LEVEL, Interval
 from transun.support.extras import need
 
 __all__ = [
-    "LEVEL",
     "TOTALS",
-    "VERDICT_LEVEL",
     "bias_p_value",
     "capped_interval",
     "differs_from_one",
@@ -20,8 +19,6 @@ __all__ = [
     "total_estimates",
 ]
 
-# The level of the intervals shown, and of a verdict: at 95 % one fair model in twenty would be called biased.
-LEVEL, VERDICT_LEVEL = 0.95, 0.99
 # The metrics that are functions of the ratio of totals alone, so that their intervals follow from its interval.
 TOTALS = (TRE.name, STRE.name, PGR.name)
 # Predictions are often float32: totals nearer than this are equal.
@@ -39,10 +36,10 @@ def mean_interval(moments: Studentised, level: float = LEVEL) -> Interval:
     that a total that hangs on three rows gets an interval of three rows' worth.
 
     >>> even = Studentised(count=10_001, mean=0.0, error=1.0, skewness=0.0, kurtosis=3.0)
-    >>> round(mean_interval(even).high, 3)  # 1.96 standard errors
-    1.96
+    >>> round(mean_interval(even).high, 2)  # 2.58 standard errors
+    2.58
     >>> skewed = mean_interval(Studentised(count=100, mean=0.0, error=1.0, skewness=4.0, kurtosis=30.0))
-    >>> -skewed.low < 1.96 < skewed.high
+    >>> -skewed.low < 2.58 < skewed.high
     True
     """
     if not math.isfinite(moments.error):
@@ -112,12 +109,13 @@ def total_estimates(ratio: float, interval: Interval) -> dict[str, Estimate]:
 
 
 def metric_estimate(metric: Metric, value: float, error: float) -> Estimate:
-    """A metric with the interval ± 1.96 standard errors; only a metric whose best value is 0 can be below 0.
+    """A metric with the interval ± 2.58 standard errors; only a metric whose best value is 0 can be below 0.
 
-    >>> metric_estimate(NRMSE, 1.0, 1.0)
-    Estimate(name='NRMSE', value=1.0, low=0.0, high=2.96)
+    >>> estimate = metric_estimate(NRMSE, 1.0, 1.0)
+    >>> estimate.low, round(estimate.high, 2)
+    (0.0, 3.58)
     """
-    half = 1.96 * error
+    half = NormalDist().inv_cdf(0.5 * (1.0 + LEVEL)) * error
     low = value - half if metric.better == "zero" else max(value - half, 0.0)
     return Estimate(metric.name, value, low, value + half)
 

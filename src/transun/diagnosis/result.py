@@ -52,16 +52,22 @@ class Verdict:
     """The answer in one sentence.
 
     Attributes:
-        kind: "biased", "uneven" (a segment is biased, the total is not) or "fine".
+        kind: "biased", "uneven" (a segment is biased, the total is not shown to be), "fine" (the interval lies within
+            10 % of the right total), "unclear" (it does not, and holds the right total) or "undefined" (a total is not
+            above 0).
         text: the sentence, with numbers.
-        biased: whether the total is biased: its 99 % interval excludes the right total. At 95 % one fair model in
-            twenty would be called biased.
+        biased: whether the total is biased: its 99 % interval, which is shown, excludes the right total.
 
     """
 
     kind: str
     text: str
     biased: bool
+
+    @property
+    def alarming(self) -> bool:
+        """Whether something is wrong: the total or a segment is biased, or a total is not above 0."""
+        return self.kind not in ("fine", "unclear")
 
 
 @dataclass(frozen=True)
@@ -132,7 +138,7 @@ class Assessment:
         actual: total of the actual values.
         predicted: total of the predictions.
         verdict: whether the total is biased.
-        metrics: those of `transun.metrics.STANDARD`, each with a 95 % interval.
+        metrics: those of `transun.metrics.STANDARD`, each with a 99 % interval.
         levels: by level of the prediction, lowest first.
         segments: by column.
 

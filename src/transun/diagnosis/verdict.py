@@ -5,13 +5,19 @@ from collections.abc import Sequence
 
 from transun.diagnosis.result import Segment, SegmentTable, Verdict
 from transun.metrics import Estimate
+from transun.metrics.metric import LEVEL
 
-__all__ = ["percent", "worst", "write_verdict"]
+__all__ = ["INTERVAL", "percent", "worst", "write_verdict"]
+
+INTERVAL = f"{100 * LEVEL:g} % interval"
+# A total whose interval reaches further from 1 than this is not called right.
+_NARROW = 0.1
 
 
 def write_verdict(
     pgr: Estimate,
-    strict: Estimate,
+    actual: float,
+    predicted: float,
     biased: bool,
     tables: Sequence[SegmentTable],
     ranking: Estimate | None = None,
@@ -19,9 +25,12 @@ def write_verdict(
 ) -> Verdict:
     """The verdict on the total, then on the segments, then on the order of the predictions.
 
+    A total is called right only if its interval is narrow enough to say so: within 10 % of 1.
+
     Args:
-        pgr: predicted / actual total with the interval that is shown.
-        strict: the same with the interval of the verdict, which is wider.
+        pgr: predicted / actual total with its interval.
+        actual: the actual total.
+        predicted: the predicted total.
         biased: whether the total is biased.
         tables: the segments.
         ranking: XAUC, if it is known. A right total alone does not make a model, so the verdict mentions an order
@@ -31,8 +40,9 @@ def write_verdict(
     """
     unranked = _unranked(ranking)
     if math.isnan(pgr.value):
-        text = "The predicted total is not above 0, so that a ratio of totals means nothing here."
-        return Verdict("uneven", text + unranked, False)
+        name, total = ("predicted", predicted) if not predicted > 0.0 else ("actual", actual)
+        text = f"The {name} total is {total:,.6g} and not above 0, so that a ratio of totals means nothing here."
+        return Verdict("undefined", text + unranked, False)
     if biased:
         far_end = max((abs(math.log(end)) for end in (pgr.low, pgr.high) if 0.0 < end < math.inf), default=math.inf)
         where = worst(tables, beyond=far_end)
@@ -41,18 +51,19 @@ def write_verdict(
         if cause:
             text += f" {cause[0].upper()}{cause[1:]}."
         return Verdict("biased", text + unranked, True)
-    close = "" if 1.0 in pgr else ", too close to chance to be called bias"
     ends = f"{pgr.low:.3f} to {pgr.high:.3f}" if pgr.high < math.inf else f"above {pgr.low:.3f}"
-    total = f"predicted / actual is {pgr.value:.3f} (95 % interval {ends}{close})"
+    total_text = f"predicted / actual is {pgr.value:.3f} ({INTERVAL} {ends})"
     anywhere = worst(tables, beyond=0.0)
     if anywhere:
-        text = f"The total is not shown to be biased, but a segment is: {total}; worst in {_place(anywhere)}."
+        text = f"The total is not shown to be biased, but a segment is: {total_text}; worst in {_place(anywhere)}."
         return Verdict("uneven", text + unranked, False)
-    room = max(1.0 - strict.low, strict.high - 1.0)
-    limit = f" In these rows a bias of less than {percent(room)} cannot be told from chance." if room > 0.1 else ""
-    if not room < 10.0:
-        limit = " These rows are too few to tell."
-    return Verdict("fine", f"No bias of the total found: {total}.{limit}{unranked}", False)
+    room = max(1.0 - pgr.low, pgr.high - 1.0)
+    if room <= _NARROW:
+        text = f"No bias of the total found: {total_text}, so that it is right to within {percent(room)}."
+        return Verdict("fine", text + unranked, False)
+    limit = f"a bias of less than {percent(room)} would look like chance" if room < 10.0 else "the rows are too few"
+    text = f"These rows cannot tell whether the total is right: {total_text}; {limit}."
+    return Verdict("unclear", text + unranked, False)
 
 
 def worst(tables: Sequence[SegmentTable], beyond: float) -> tuple[str, Segment] | None:
@@ -84,7 +95,7 @@ def _unranked(ranking: Estimate | None) -> str:
     """A sentence where the order of the predictions may be chance."""
     if ranking is None or not ranking.low <= 0.5:
         return ""
-    ends = f"XAUC is {ranking.value:.3f}, 95 % interval {ranking.low:.3f} to {ranking.high:.3f}, and chance has 0.5"
+    ends = f"XAUC is {ranking.value:.3f}, {INTERVAL} {ranking.low:.3f} to {ranking.high:.3f}, and chance has 0.5"
     return f" Nothing shows that predictions order the rows: {ends}."
 
 
@@ -99,7 +110,7 @@ def _off(pgr: Estimate) -> str:
     ends = sorted(abs(end - 1.0) for end in (pgr.low, pgr.high))
     width = ends[1] - ends[0]
     shown = [percent(value, width) for value in (abs(pgr.value - 1.0), *ends)]
-    return f"{shown[0]} {side} (95 % interval {shown[1]} to {shown[2]})"
+    return f"{shown[0]} {side} ({INTERVAL} {shown[1]} to {shown[2]})"
 
 
 def _place(where: tuple[str, Segment]) -> str:

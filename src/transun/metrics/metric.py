@@ -281,6 +281,10 @@ class SampleMetric(Metric):
         return values.std().item() if summary.count > 1 and len(values) > 1 else math.nan
 
 
+# The level of every interval that is shown, and of every verdict: at 95 % one fair model in twenty would look biased.
+LEVEL = 0.99
+
+
 @dataclass(frozen=True)
 class Interval:
     """An interval [low, high]."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from transun.metrics import STANDARD
 from transun.metrics.inversions import Floats
-from transun.metrics.metric import Metric
+from transun.metrics.metric import LEVEL, Metric
 from transun.support.extras import need
 
 __all__ = ["PairedDifference", "jackknife_error", "leave_out", "p_value", "paired_differences"]
@@ -23,7 +23,7 @@ _BLOCKS = 20
 
 @dataclass(frozen=True)
 class PairedDifference:
-    """The metric of `model` minus the metric of `against`, with a 95 % interval and a two-sided p-value."""
+    """The metric of `model` minus the metric of `against`, with a 99 % interval and a two-sided p-value."""
 
     model: str
     against: str
@@ -55,10 +55,12 @@ def paired_differences(
     (1.0, 1.0, 1.0)
 
     """
+    if len(y) < 2:
+        raise ValueError(f"a difference between models has no interval on {len(y)} row: give two rows or more")
     (reference, reference_pred), *others = preds.items()
     row_weight = np.ones(len(y)) if weight is None else weight
     degrees = max(min(_BLOCKS, len(y)) - 1, 1)
-    quantile = float(need("scipy.special").stdtrit(degrees, 0.975))
+    quantile = float(need("scipy.special").stdtrit(degrees, 0.5 * (1.0 + LEVEL)))
     reference_left_out = leave_out(metrics, reference_pred, y, row_weight)
     differences = []
     for model, pred in others:

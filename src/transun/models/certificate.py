@@ -23,7 +23,7 @@ _REMEDY = "certify the model again, on rows that it has not seen: `transun evalu
 
 @dataclass(frozen=True)
 class Measured:
-    """A number with its 95 % interval; NaN where it is undefined."""
+    """A number with its 99 % interval; NaN where it is undefined."""
 
     value: float
     low: float

@@ -38,11 +38,11 @@ __all__ = [
 # How every assessment is computed, for the reader.
 HOW_INTERVALS = (
     "The interval of a ratio of totals (PGR, TRE and signed TRE) is Hall's, corrected for skewness, with Student's "
-    "quantiles for as many rows as the errors' kurtosis leaves; the total is called biased if the 99 % interval "
-    "excludes 1.",
+    "quantiles for as many rows as the errors' kurtosis leaves; the total is called biased if it excludes 1, and "
+    "right if it lies within 10 % of 1.",
     "Segments are tested together by Holm's method over all columns: the probability of calling any fair segment "
     "biased is 1 % at most.",
-    "Intervals of all other metrics are ± 1.96 standard errors. Rows are assumed to be independent of each other.",
+    "Intervals of all other metrics are ± 2.58 standard errors. Rows are assumed to be independent of each other.",
 )
 
 _LABEL_LENGTH = 19
@@ -113,7 +113,7 @@ def metric_table(assessment: Assessment) -> Table:
         ]
         for estimate in assessment.metrics
     ]
-    return Table(["metric", "value", "95 % from", "to"], rows)
+    return Table(["metric", "value", "99 % from", "to"], rows)
 
 
 def level_table(levels: Sequence[Level]) -> Table:
@@ -129,7 +129,7 @@ def level_table(levels: Sequence[Level]) -> Table:
             estimate_cell(level.stre, signed),
         ]
         rows.append(row + ([] if level.kappa is None else [Cell(number(level.kappa), level.kappa)]))
-    header = ["predictions", "rows", "mean predicted", "mean actual, 95 %", "PGR", "signed TRE, 95 %"]
+    header = ["predictions", "rows", "mean predicted", "mean actual, 99 %", "PGR", "signed TRE, 99 %"]
     return Table(header + (["mean κ"] if any(level.kappa is not None for level in levels) else []), rows)
 
 
@@ -141,8 +141,8 @@ def segment_table(tables: Sequence[SegmentTable], *, named: bool = False) -> Tab
             value = f"{visible(table.column)} {visible(segment.value)}" if named else visible(segment.value)
             rows.append([Cell(value), *_segment_cells(segment), *_metric_cells(segment, others)])
     first = "segment" if named else visible(tables[0].column)
-    header = [first, "rows", "of actual total", "PGR, 95 %", "p-value (Holm)"]
-    return Table(header + [f"{name}, 95 %" for name in others], rows, narrow=len(header))
+    header = [first, "rows", "of actual total", "PGR, 99 %", "p-value (Holm)"]
+    return Table(header + [f"{name}, 99 %" for name in others], rows, narrow=len(header))
 
 
 def segment_section(table: SegmentTable) -> Section:
@@ -151,7 +151,7 @@ def segment_section(table: SegmentTable) -> Section:
     points = [(visible(segment.value), segment.metric("PGR")) for segment in table.segments]
     figure = Figure(
         forest(points, f"predicted / actual {title[0].lower()}{title[1:]}"),
-        "Bars are 95 % intervals of one segment; “biased” is tested over all segments together.",
+        "Bars are 99 % intervals of one segment; “biased” is tested over all segments together.",
     )
     return Section(title, [Paragraph([sentence(table.how)]), Chart([figure], segment_table([table]))])
 
@@ -167,7 +167,7 @@ def correction_table(results: Sequence[CorrectionResult]) -> Table:
         ]
         for result in results
     ]
-    return Table(["correction", "PGR, 95 %", "TRE, 95 %", "NRMSE, 95 %"], rows)
+    return Table(["correction", "PGR, 99 %", "TRE, 99 %", "NRMSE, 99 %"], rows)
 
 
 def side_by_side_table(assessments: Mapping[str, Assessment]) -> Table:
@@ -183,7 +183,7 @@ def side_by_side_table(assessments: Mapping[str, Assessment]) -> Table:
         ]
         for name in names
     ]
-    return Table(["metric", *map(visible, assessments)], rows)
+    return Table(["metric, 99 %", *map(visible, assessments)], rows)
 
 
 def estimate_cell(estimate: Estimate, show: Callable[[float], str], style: str = "") -> Cell:

@@ -42,7 +42,7 @@ def comparison_document(comparison: Comparison) -> Document:
     """The report: metrics side by side, paired differences, bias by level of each model, and cost."""
     side_by_side, differences = side_by_side_table(comparison.models), difference_table(comparison.differences)
     points = [(visible(name), assessment.metric("PGR")) for name, assessment in comparison.models.items()]
-    totals = Figure(forest(points, "predicted / actual by model"), "Predicted / actual total with 95 % intervals.")
+    totals = Figure(forest(points, "predicted / actual by model"), "Predicted / actual total with 99 % intervals.")
     by_level = {
         f"{visible(name)} by level of its prediction": assessment.levels
         for name, assessment in comparison.models.items()
@@ -81,7 +81,7 @@ def difference_table(differences: Sequence[PairedDifference]) -> Table:
         ]
         for difference in differences
     ]
-    return Table(["difference", "metric", "value, 95 %", "p-value"], rows)
+    return Table(["difference", "metric", "value, 99 %", "p-value"], rows)
 
 
 def _cost_table(comparison: Comparison) -> Table:

@@ -47,7 +47,7 @@ _HOW = (
 )
 
 _TERMS = {
-    "95 % interval": "Where the true value lies, as far as these rows can show. It is wide where few rows decide.",
+    "99 % interval": "Where the true value lies, as far as these rows can show. It is wide where few rows decide.",
     "p-value": "How often chance alone would make a difference at least this large if there were no bias.",
     "retransformation bias": "A model trained on a transformed target, such as a logarithm, predicts a typical value "
     "and not the mean. Transformed back, its totals are too low, however well it was trained.",
@@ -107,7 +107,7 @@ def _facts(diagnosis: Diagnosis) -> Facts:
             (
                 metric_title("PGR"),
                 metric_text("PGR", pgr.value),
-                f"95 % interval {number(pgr.low)} to {number(pgr.high)}",
+                f"99 % interval {number(pgr.low)} to {number(pgr.high)}",
             ),
             ("predicted total", number(diagnosis.predicted), ""),
             ("actual total", number(diagnosis.actual), ""),
@@ -154,7 +154,7 @@ def _levels(diagnosis: Diagnosis) -> Chart:
         draw_point(canvas, x, y, point, "" if point.low <= point.pred <= point.high else " bad")
     caption = (
         "Rows in ten groups by their prediction. On the dashed line the mean is right; above it, too little was "
-        "predicted. Bars are 95 % intervals; axes are logarithmic where all values are positive."
+        "predicted. Bars are 99 % intervals; axes are logarithmic where all values are positive."
     )
     return Chart([Figure(canvas.svg(), caption)], level_table(diagnosis.levels))
 

@@ -149,19 +149,28 @@ class VerdictBox:
     @property
     def label(self) -> str:
         """What the kind means, in a word or three."""
-        return {"biased": "biased", "uneven": "biased in places", "fine": "no bias found"}[self.kind]
+        return {
+            "biased": "biased",
+            "uneven": "biased in places",
+            "fine": "no bias found",
+            "unclear": "not enough rows to tell",
+            "undefined": "no ratio of totals",
+        }[self.kind]
 
     def html(self) -> str:
         """A box whose colour depends on the kind."""
         return f'<div class="verdict {self.kind}"><b>{_text(self.label)}</b>{_text(self.text)}</div>'
 
     def markdown(self) -> str:
-        """The sentence, emphasised."""
-        return f"**{markdown.escape(self.text)}**"
+        """Label and sentence, emphasised."""
+        return f"**{markdown.escape(self._line())}**"
 
     def terminal(self, console: "Console") -> None:
-        """The sentence."""
-        _print_lines(console, self.text)
+        """Label and sentence."""
+        _print_lines(console, self._line())
+
+    def _line(self) -> str:
+        return f"{self.label.upper()}: {self.text}"
 
 
 @dataclass(frozen=True)

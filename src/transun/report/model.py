@@ -188,7 +188,7 @@ def assessment_blocks(assessment: Assessment) -> list[Block]:
 
 
 def _levels(levels: Sequence[Level]) -> Chart:
-    figures = [Figure(signed_error_chart(levels), "Ten groups of rows by their prediction, with 95 % intervals.")]
+    figures = [Figure(signed_error_chart(levels), "Ten groups of rows by their prediction, with 99 % intervals.")]
     kappas = [(float(index + 1), level.kappa) for index, level in enumerate(levels) if level.kappa is not None]
     if kappas:
         picture = _curve(kappas, "level of the prediction", "mean slope κ")
@@ -277,7 +277,7 @@ def _curve(points: Sequence[tuple[float, float]], x_title: str, y_title: str, ta
 
 
 def signed_error_chart(levels: Sequence[Level]) -> str:
-    """Signed TRE by level of the prediction with 95 % intervals; right totals lie on the dashed line."""
+    """Signed TRE by level of the prediction with 99 % intervals; right totals lie on the dashed line."""
     shown = [level for level in levels if math.isfinite(level.stre.value)]
     if not shown:
         return ""
