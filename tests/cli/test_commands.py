@@ -257,6 +257,11 @@ def test_compare_pairs_models(here, run):
     assert "Paired differences" in (here / "c" / "comparison.md").read_text()
 
 
+def test_compare_needs_two_rows(here, run):
+    pl.read_csv("orders.csv")[:1].write_csv("one.csv")
+    assert "give two rows or more" in run("compare", "other", "model", "one.csv", code=2).err
+
+
 def test_debias_makes_a_column_of_predictions_add_up(here, run):
     """ln y has σ = 0.9 around the prediction, so totals are low by e^-0.405; corrected ones are right."""
     frame = pl.read_csv("scored.csv").with_columns(gmv=pl.when(pl.int_range(pl.len()) < 1400).then(pl.col("gmv")))

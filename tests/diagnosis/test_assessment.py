@@ -149,6 +149,15 @@ def test_the_verdict_follows_from_the_99_per_cent_interval(rows):
     assert biased <= 14
 
 
+def test_weights_say_how_much_a_row_counts_and_not_how_often(rows):
+    """Twice the weight of every row changes nothing; every row twice narrows the interval by √2."""
+    pred, y, _, _ = rows
+    once, heavy = assess(pred, y).metric("PGR"), assess(pred, y, np.full(len(y), 2.0)).metric("PGR")
+    assert (heavy.value, heavy.low, heavy.high) == pytest.approx((once.value, once.low, once.high))
+    twice = assess(np.tile(pred, 2), np.tile(y, 2)).metric("PGR")
+    assert (once.high - once.low) / (twice.high - twice.low) == pytest.approx(np.sqrt(2.0), rel=0.02)
+
+
 def test_a_diverged_model_is_an_error():
     with pytest.raises(ValueError, match="row 1 is nan: the training diverged"):
         assess(np.array([1.0, np.nan]), np.ones(2))

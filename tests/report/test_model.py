@@ -12,7 +12,9 @@ from transun import Bag, Features, Id, embedding_mlp, read_table
 from transun.data import Split
 from transun.diagnosis.evaluation import evaluate_held_out
 from transun.metrics.paired import paired_differences
+from transun.report.assessment import level_table
 from transun.report.comparison import Comparison, comparison_document
+from transun.report.document import Document
 from transun.report.formatting import as_json
 from transun.report.model import model_document, model_report, thinned
 from transun.tables.plan import make_plan
@@ -155,6 +157,28 @@ def test_in_a_real_browser(page, tmp_path):
             "[...document.querySelector('table').tBodies[0].rows].map(r => Number(r.cells[1].dataset.v))"
         )
         assert values == sorted(values, reverse=True)
+
+
+WORDS_BROKEN = """[...document.querySelectorAll('th button')].flatMap(button => {
+  const text = button.firstChild, words = [...text.data.matchAll(/\\S+/g)];
+  return words.filter(word => { const range = document.createRange(); range.setStart(text, word.index);
+    range.setEnd(text, word.index + word[0].length); return range.getClientRects().length > 1; }).map(word => word[0]);
+})"""
+
+
+@pytest.mark.skipif(find_browser() is None, reason="no browser is installed")
+def test_on_a_phone_tables_scroll_with_a_hint_and_titles_are_whole(report, tmp_path):
+    """A table of a report that is wider than the phone shades the edge beyond which it goes on."""
+    path = tmp_path / "page.html"
+    levels = Document("t", "s", [level_table(report.assessment.levels)], [])
+    path.write_text(levels.html(), encoding="utf-8")
+    with Browser(find_browser()) as browser:
+        browser.open(path, 390, "light")
+        assert browser.run("document.documentElement.scrollWidth") <= 390
+        wide = "(frame => frame.scrollWidth > frame.clientWidth)(document.querySelector('.scroll'))"
+        assert browser.run(wide)
+        assert browser.run("getComputedStyle(document.querySelector('.scroll')).backgroundImage").count("gradient") == 4
+        assert browser.run(WORDS_BROKEN) == []
 
 
 def test_segments_of_the_table_are_those_of_the_rows(report):

@@ -22,6 +22,7 @@ from transun.cli.options import (
     Seed,
     TestShare,
     ValidShare,
+    Weight,
 )
 from transun.cli.output import print_blocks
 from transun.cli.sources import data_name, load_trained, new_folder, readable, refuse_overwriting
@@ -40,7 +41,7 @@ def debias(
     ] = None,
     target: Annotated[str | None, typer.Option("--target", help="With a table: column of actual values.")] = None,
     pred: Annotated[str | None, typer.Option("--pred", help="With a table: column of predictions.")] = None,
-    weight: Annotated[str | None, typer.Option("--weight", help="With a table: how often each row counts.")] = None,
+    weight: Weight = None,
     method: Annotated[
         str | None, typer.Option("--method", help="With a table: a correction by name; the best one if not given.")
     ] = None,

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from transun.cli.app import app
-from transun.cli.options import Json, Progress
+from transun.cli.options import Json, Progress, Weight
 from transun.cli.output import print_blocks
 from transun.cli.sources import data_name, readable, write_texts
 
@@ -19,7 +19,7 @@ def diagnose(
     by: Annotated[
         list[str] | None, typer.Option("--by", help="Column of segments to look into; may be given several times.")
     ] = None,
-    weight: Annotated[str | None, typer.Option("--weight", help="Column of how often each row counts.")] = None,
+    weight: Weight = None,
     out: Annotated[
         Path, typer.Option("--out", help="Folder for diagnosis.html, .md and .json.", file_okay=False)
     ] = Path("diagnosis"),

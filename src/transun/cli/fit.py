@@ -23,6 +23,7 @@ from transun.cli.options import (
     Seed,
     TestShare,
     ValidShare,
+    Weight,
 )
 from transun.cli.options import Out as Folder
 from transun.cli.output import print_table
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 def fit(
     data: Data,
     target: Annotated[str, typer.Option("--target", help="Column to predict.")],
-    weight: Annotated[str | None, typer.Option("--weight", help="Column of how often each row counts.")] = None,
+    weight: Weight = None,
     exclude: Annotated[
         list[str] | None,
         typer.Option("--exclude", help="Column to leave out, such as one known only after the target; repeatable."),

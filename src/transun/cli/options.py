@@ -25,6 +25,7 @@ __all__ = [
     "Seed",
     "TestShare",
     "ValidShare",
+    "Weight",
 ]
 
 Out = Annotated[Path, typer.Option("--out", help="Folder for the results.", file_okay=False)]
@@ -34,6 +35,14 @@ Progress = Annotated[
 ]
 Data = Annotated[Path, typer.Argument(help="Parquet or CSV file, a folder of them, or - for standard input.")]
 Model = Annotated[Path, typer.Argument(help="Folder of a saved model.")]
+Weight = Annotated[
+    str | None,
+    typer.Option(
+        "--weight",
+        help="Column of importance weights: how much each row counts. A row of weight 3 is one observation and not "
+        "three, which would make the intervals narrower.",
+    ),
+]
 By = Annotated[
     list[str] | None, typer.Option("--by", help="Column of segments to look into; may be given several times.")
 ]

@@ -261,5 +261,7 @@ def _weights(weight: Any, rows: int) -> Tensor:
         row = int((values < 0).nonzero()[0])
         raise ValueError(f"weight, row {row}: {values[row]:g} is negative; use 0 to leave a row out")
     if not bool(values.any()):
-        raise ValueError("every weight is zero: nothing is left to learn from; pass weight=None to count rows equally")
+        raise ValueError(
+            "every weight is zero: nothing is left to learn from; weigh some rows, or leave the weights out"
+        )
     return values

@@ -76,7 +76,8 @@ def infer(
             guesses[name] = _guess(_ColumnFacts(name, column_array(table, name)))
     kinds = {name: kind for name, (kind, _) in guesses.items() if kind is not None} | declared
     if not kinds:
-        raise ValueError(f"no column of the table is of use for {target!r}: declare some with columns=...")
+        reasons = "; ".join(f"{name}: {why}" for name, (_, why) in guesses.items()) or "there is no other"
+        raise ValueError(f"no column of the table is of use for {target!r} ({reasons}): add some that are known before")
     return Features(kinds, {name: why for name, (_, why) in guesses.items()}).fit(table)
 
 

@@ -174,7 +174,7 @@ def as_ids(where: str, array: "pa.Array") -> "pa.Array":
     raise ValueError(f"{where} holds {type_}, not one id a row: {hint}")
 
 
-def as_numbers(where: str, array: "pa.Array") -> np.ndarray:
+def as_numbers(where: str, array: "pa.Array", otherwise: str = "declare the column as Id()") -> np.ndarray:
     """Numbers as float64 with NaN for missing; text is converted if every value of it is written as a number.
 
     >>> import pyarrow
@@ -189,8 +189,7 @@ def as_numbers(where: str, array: "pa.Array") -> np.ndarray:
         if not compute.all(numeric).as_py():
             row = compute.index(numeric, False).as_py()
             raise ValueError(
-                f"{where}, row {row}: {array[row].as_py()!r} is text, not a number; "
-                "correct it, or declare the column as Id()"
+                f"{where}, row {row}: {array[row].as_py()!r} is text, not a number; correct it, or {otherwise}"
             )
         array = compute.utf8_trim_whitespace(array)
     elif not (holds_numbers(type_) or pa.types.is_null(type_)):
@@ -234,7 +233,7 @@ def targets(table: "pa.Table", name: str) -> np.ndarray:
     Traceback (most recent call last):
     ValueError: target 'gmv', row 1 is missing, as are 1 of 2 rows: drop_missing(table, 'gmv') drops them
     """
-    y = as_numbers(f"target {name!r}", column_array(table, name))
+    y = as_numbers(f"target {name!r}", column_array(table, name), "name another target")
     if len(y) == 0:
         raise ValueError(f"the table has no rows: there is no target {name!r} to learn from")
     wrong = np.flatnonzero(~np.isfinite(y))
@@ -258,7 +257,7 @@ def drop_missing(source: Any, column: str) -> tuple["pa.Table", int]:
     ([1, 3], 1)
     """
     table = read_table(source)
-    finite = np.isfinite(as_numbers(f"column {column!r}", column_array(table, column)))
+    finite = np.isfinite(as_numbers(f"column {column!r}", column_array(table, column), "name another column"))
     return table.filter(need("pyarrow").array(finite)), int((~finite).sum())
 
 

@@ -50,7 +50,8 @@ def assess(
     Args:
         pred: predictions (n,) of rows that the model was not trained on.
         y: actual values (n,).
-        weight: how often each row counts (n,), or None.
+        weight: importance weights (n,), how much each row counts, or None. A row of weight 3 is one observation: three
+            equal rows would make the intervals narrower.
         segments: n rows of the columns that divide the rows: text by its values, numbers by ranges.
         kappa: the slope κ of each row (n,), where the head has one.
 

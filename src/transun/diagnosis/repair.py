@@ -68,7 +68,7 @@ def repair(
         table: what `read_table` takes.
         target: column of actual values; a row without one is corrected and not learned from.
         pred: column of predictions, in the target's unit, of rows that the model was not trained on.
-        weight: column of how often each row counts.
+        weight: column of importance weights.
         method: the name of a correction, as in the outcomes; None chooses the best.
         seed: of the folds.
         progress: show a bar; None shows it on a terminal.

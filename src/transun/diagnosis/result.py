@@ -29,7 +29,7 @@ class DiagnosedData:
         name: of the data, for the reader.
         target: column of the actual values.
         pred: column of the predictions.
-        weight: column of how often each row counts, or None.
+        weight: column of importance weights, or None.
         by: columns of segments.
         rows: in the data.
         used: rows with usable numbers; the others are left out.

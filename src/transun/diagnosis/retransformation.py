@@ -56,7 +56,7 @@ def retransformation_test(named: list[NamedTransform], y: Floats, pred: Floats, 
         named: the transforms to try.
         y: targets of the rows.
         pred: predictions.
-        weight: how often each row counts.
+        weight: importance weights.
         biased: whether the total is biased at all; without bias there is nothing to explain.
 
     """

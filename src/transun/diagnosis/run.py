@@ -38,7 +38,7 @@ def diagnose(
         pred: predictions (n,) in the same units, from any model and on rows it was not trained on. On training rows
             the errors are too small, and a bias can hide.
         by: columns of segments, a dict or a frame of n rows; None has no segments.
-        weight: how often each row counts (n,); None counts every row once.
+        weight: importance weights (n,); None counts every row once.
         name: of the data, in reports.
         progress: True or False shows a bar or does not; None shows it on a terminal.
 
@@ -82,7 +82,7 @@ def diagnose_table(
         target: column of actual values.
         pred: column of predictions.
         by: columns of segments: text by its values, numbers by ranges.
-        weight: column of how often each row counts.
+        weight: column of importance weights.
         name: of the data, in reports; the file name if None.
         progress: True or False shows a bar or does not; None shows it on a terminal.
 

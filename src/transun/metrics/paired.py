@@ -45,7 +45,7 @@ def paired_differences(
     Args:
         preds: predictions (n,) by name of the model; the others are compared with the first.
         y: actual values (n,).
-        weight: how often each row counts (n,), or None.
+        weight: importance weights (n,), or None.
         metrics: the metrics to compare by.
 
     >>> from transun.metrics import PGR

@@ -208,7 +208,7 @@ def _require_finite(where: str, state: Mapping[str, Tensor]) -> None:
         if not bool(fine.all()):
             raise ValueError(
                 f"{where} holds NaN or infinite numbers in {name!r}: training diverged; "
-                "lower the learning rate or set `clip`, and train again"
+                "lower the learning rate and train again"
             )
 
 

@@ -4,9 +4,9 @@ __all__ = ["CHARTS", "COLOURS", "SCRIPT", "STYLE"]
 
 COLOURS = """
 :root { color-scheme: light dark; --paper: #ffffff; --card: #f5f6f8; --ink: #1b1f24; --muted: #59636e; --line: #d5dae0;
-  --accent: #0b62a8; --bad: #b3400a; --good: #1a7040; --warn: #8a6100; }
+  --accent: #0b62a8; --bad: #b3400a; --good: #1a7040; --warn: #8a6100; --shade: #59636e66; }
 @media (prefers-color-scheme: dark) { :root { --paper: #12161b; --card: #1b2128; --ink: #e8ebee; --muted: #9fabb7;
-  --line: #343d47; --accent: #6cb6f2; --bad: #ff9a66; --good: #6fce98; --warn: #e6bd57; } }
+  --line: #343d47; --accent: #6cb6f2; --bad: #ff9a66; --good: #6fce98; --warn: #e6bd57; --shade: #9fabb788; } }
 """
 
 CHARTS = """
@@ -52,7 +52,13 @@ code { font: .88em ui-monospace, "DejaVu Sans Mono", monospace; background: var(
 @media (min-width: 64rem) { .both { display: grid; grid-template-columns: minmax(0, 25rem) minmax(0, 1fr);
   gap: 0 1.8rem; align-items: start; } }
 figure { margin: .6rem 0; max-width: 34rem; } figcaption { color: var(--muted); font-size: .9rem; }
-.scroll { overflow-x: auto; margin: .6rem 0; }
+/* Where a table goes on beyond an edge, the edge is shaded; the first two layers scroll along and cover the shade at
+   the ends of the table. */
+.scroll { overflow-x: auto; margin: .6rem 0; background:
+  linear-gradient(to right, var(--paper) 40%, transparent) left / 2rem 100% no-repeat local,
+  linear-gradient(to left, var(--paper) 40%, transparent) right / 2rem 100% no-repeat local,
+  linear-gradient(to right, var(--shade), transparent) left / 1rem 100% no-repeat scroll,
+  linear-gradient(to left, var(--shade), transparent) right / 1rem 100% no-repeat scroll; }
 table { border-collapse: collapse; min-width: min(100%, 36rem); font-size: .9rem; font-variant-numeric: tabular-nums; }
 th, td { text-align: right; padding: .3rem .55rem; border-bottom: 1px solid var(--line); white-space: nowrap; }
 .both table { width: 100%; }
@@ -71,11 +77,11 @@ details { margin: .6rem 0; } summary { cursor: pointer; color: var(--muted); ove
 footer { padding-top: 1.4rem; padding-bottom: 2rem; }
 @media (max-width: 40rem) { table { font-size: .8rem; } td small { font-size: .72rem; }
   th, td { padding: .3rem .25rem; }
-  th:first-child, td:first-child { min-width: 5.2rem; } .verdict { font-size: 1.05rem; } }
+  th:first-child, td:first-child { min-width: 6.4rem; } .verdict { font-size: 1.05rem; } }
 @media print { :root { --paper: #fff; --card: #f3f3f3; --ink: #000; --muted: #444; --line: #bbb; --accent: #0b62a8;
   --bad: #b3400a; --good: #1a7040; --warn: #8a6100; color-scheme: light; }
   body { font-size: 11pt; } h2, h3 { break-after: avoid; } figure, tr, .verdict { break-inside: avoid; }
-  .scroll { overflow: visible; } main, header, footer { max-width: none; } }
+  .scroll { overflow: visible; background: none; } main, header, footer { max-width: none; } }
 """
 )
 

@@ -251,7 +251,7 @@ def require_targets(head: Head, text: str, y: Tensor, target: str) -> None:
 
 
 def require_weights(table: "pa.Table", weight: str) -> None:
-    """Raise a `ValueError` that names the first row whose weight is missing, infinite or negative.
+    """Raise a `ValueError` that names the first row whose weight is missing, infinite or negative; not all may be 0.
 
     >>> require_weights(read_table({"w": [1.0, -1.0]}), "w")
     Traceback (most recent call last):
@@ -264,6 +264,8 @@ def require_weights(table: "pa.Table", weight: str) -> None:
             f"column {weight!r}, row {wrong[0]}: {values[wrong[0]]:g} is no weight; weights are finite and not "
             "negative: use 0 to leave a row out"
         )
+    if not values.any():
+        raise ValueError(f"column {weight!r} is 0 in every row: weigh some rows, or leave the weights out")
 
 
 def _called(text: str) -> list[str]:

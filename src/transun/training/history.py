@@ -112,6 +112,6 @@ def to_step(step: int, epoch: int, rate: float, terms: dict[str, Tensor]) -> Ste
         if not math.isfinite(value):
             raise FloatingPointError(
                 f"the loss term {name!r} became {value} in step {step}; "
-                "lower the learning rate, set `clip`, or wrap the head in Scaled"
+                "lower the learning rate, clip its gradient, or wrap the head in Scaled"
             )
     return Step(step, epoch, rate, values)
