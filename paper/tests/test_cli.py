@@ -63,3 +63,28 @@ def test_a_plan_is_what_a_worker_reads(tmp_path):
     assert {run.dataset for study in studies for run in study.candidates} == {
         path.stem for path in (runs / "data").iterdir()
     }
+
+
+@pytest.mark.parametrize("library", ["sklearn", "altair", "vl_convert"])
+@pytest.mark.parametrize("call", [["reproduce"], ["leaderboard"], ["pages"]])
+def test_a_missing_library_is_named_before_any_work(tmp_path, monkeypatch, call, library):
+    monkeypatch.setitem(sys.modules, library, None)
+    result = CliRunner().invoke(app, [*call, "--out", str(tmp_path / "new")])
+    assert str(result.exception).startswith(f"transun-paper needs {library}: `pip install ./paper`")
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_folder_that_cannot_be_written_is_reported_before_any_work(tmp_path, monkeypatch):
+    from transun_paper.pages.reproductions import Workspace
+
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(Workspace, "carry_out", None)
+    result = CliRunner().invoke(app, ["reproduce", "synthetic", "--quick", "--out", str(tmp_path / "file" / "new")])
+    assert "name another with --out" in str(result.exception)
+
+
+def test_a_data_set_that_is_not_there_says_what_its_file_holds(tmp_path):
+    with pytest.raises(
+        FileNotFoundError, match=r"make it: a row an observation, with the target \w+ and the columns \w+"
+    ):
+        load_public_dataset("lastfm", tmp_path)

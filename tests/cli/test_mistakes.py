@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 
 import pytest
 
@@ -94,6 +95,14 @@ MISTAKES = {
     "debias: unknown method": ("debias scored.csv --target gmv --pred predicted --method magic", "isotonic"),
     "debias: negative predictions": ("debias scored.csv --target gmv --pred minus", "transformed back"),
     "debias: ending": ("debias scored.csv --target gmv --pred predicted --out c.txt", ".parquet or .csv"),
+    "debias: blocked output": (
+        "debias scored.csv --target gmv --pred predicted --out notes.txt/c.csv",
+        "name another with --out",
+    ),
+    "diagnose: blocked output": (
+        "diagnose scored.csv --target gmv --pred predicted --out notes.txt/d",
+        "name another with --out",
+    ),
     "debias: foreign folder": ("debias folder orders.csv", "the folder that `transun fit` wrote"),
     # export and info
     "export: ending": ("export model --out m.h5", "end it in .pt2 (torch) or .onnx"),
@@ -177,9 +186,30 @@ def test_a_journal_of_another_run_is_told(here, run, monkeypatch):
     assert "belongs to another run" in found.err
 
 
-def test_export_names_the_extra_that_is_missing(here, run, monkeypatch):
-    import sys
+@pytest.mark.parametrize(
+    ("call", "library"),
+    [
+        ("fit orders.csv --target gmv --out new", "scipy"),
+        ("fit orders.csv --target gmv --out new", "safetensors"),
+        ("debias other orders.csv --out new", "scipy"),
+        ("debias other orders.csv --out new", "safetensors"),
+        ("debias scored.csv --target gmv --pred predicted --out c.csv", "scipy"),
+        ("diagnose scored.csv --target gmv --pred predicted", "scipy"),
+        ("demo --orders 2000", "scipy"),
+    ],
+)
+def test_a_missing_library_is_named_before_any_work(here, run, monkeypatch, call, library):
+    """Training and predicting are made impossible, so that nothing but the check can answer."""
+    monkeypatch.setitem(sys.modules, library, None)
+    for work in ("tables.training.train_plan", "report.demo.run_demo", "diagnosis.repair.repair"):
+        monkeypatch.setattr(f"transun.{work}", None)
+    before = {path.name for path in here.iterdir()}
+    found = run(*call.split(), code=2)
+    assert found.err == f"error: this needs {library}: pip install {library}\n"
+    assert {path.name for path in here.iterdir()} == before
 
+
+def test_export_names_the_extra_that_is_missing(here, run, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
     assert "pip install 'transun[onnx]'" in run("export", "model", "--out", "m.onnx", code=2).err
     assert not (here / "m.onnx").exists()

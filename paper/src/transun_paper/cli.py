@@ -9,6 +9,7 @@ import typer
 from transun.cli.main import run
 from transun.cli.options import Json, Out, Progress
 from transun.cli.output import print_table
+from transun.cli.sources import new_folder
 
 if TYPE_CHECKING:
     from transun_paper.pages.reproductions import Reproduction, Workspace
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["app", "main"]
 
 REPORTS = Path("paper", "reports")
+_LIBRARIES = ("sklearn", "lightgbm", "polars", "altair", "vl_convert")
 
 app = typer.Typer(
     name="transun-paper",
@@ -62,6 +64,7 @@ def reproduce(
 
     Example: transun-paper reproduce synthetic --quick --out reports
     """
+    _require_libraries()
     from transun_paper.pages.reproductions import ALL, REPRODUCTIONS, Workspace, gather_work, write_report
 
     if not names:
@@ -75,6 +78,7 @@ def reproduce(
     if plan:
         _write_plan(list(reproductions.values()), workspace)
         return
+    new_folder(out)
     # All the work first: what the reproductions share is then done once, and long runs begin first.
     workspace.carry_out(gather_work(reproductions.values(), workspace))
     reports = {}
@@ -106,6 +110,7 @@ def leaderboard(
 
     Example: transun-paper leaderboard --only LogSUN --only MSE --data online_retail --quick --out rows
     """
+    _require_libraries()
     from transun_paper.pages.leaderboard import names, wins_table
     from transun_paper.pages.reproductions import Leaderboard, Workspace, write_report
 
@@ -114,6 +119,7 @@ def leaderboard(
     if plan:
         _write_plan([reproduction], workspace)
         return
+    new_folder(out)
     report = write_report(name, reproduction, workspace)
     if as_json:
         typer.echo(json.dumps(report))
@@ -186,6 +192,7 @@ def pages(out: Out = REPORTS) -> None:
 
     Example: transun-paper pages --out paper/reports
     """
+    _require_libraries()
     from transun_paper.pages.board import write_board_pages
     from transun_paper.pages.reproductions import REPRODUCTIONS, write_page
 
@@ -205,6 +212,19 @@ def _write_plan(reproductions: "list[Reproduction]", workspace: "Workspace") -> 
     runs, cache = path.parent, workspace.cache
     typer.echo(f"{count} studies and computations in {path}; the data they need is in {cache}. Next:")
     typer.echo(f"python -m transun_paper.lab.worker {path} --cache {cache} --store {runs} --jobs N")
+
+
+def _require_libraries() -> None:
+    """Raise a `ModuleNotFoundError` before any work if a library is missing that a later page needs."""
+    from transun.support.extras import require
+
+    for library in _LIBRARIES:
+        try:
+            require(library)
+        except ModuleNotFoundError:
+            raise ModuleNotFoundError(
+                f"transun-paper needs {library}: `pip install ./paper` in a clone of transun installs all that it needs"
+            ) from None
 
 
 def _require_known(name: str, known: list[str]) -> None:

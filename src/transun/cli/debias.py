@@ -25,7 +25,7 @@ from transun.cli.options import (
     Weight,
 )
 from transun.cli.output import print_blocks
-from transun.cli.sources import data_name, load_trained, new_folder, readable, refuse_overwriting
+from transun.cli.sources import data_name, load_trained, new_folder, readable, refuse_overwriting, require_writable
 from transun.models.description import is_saved_model
 
 if TYPE_CHECKING:
@@ -127,9 +127,11 @@ def _column(
     from transun.diagnosis.repair import repair
     from transun.report.assessment import correction_table
     from transun.report.formatting import as_json as dump
-    from transun.support.extras import need
+    from transun.support.extras import need, require
 
+    require("pyarrow", "scipy")
     require_ending(out)
+    require_writable(out.parent)
     refuse_overwriting(data, out)
     if out == STDOUT:
         raise ValueError("debias prints its result on standard output: name a file with --out")

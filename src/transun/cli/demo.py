@@ -30,7 +30,9 @@ def demo(
     from transun.diagnosis import diagnose
     from transun.report.demo import CALIBRATION, calibration_svg, demo_document, demo_json, held_out_orders, run_demo
     from transun.report.diagnosis import diagnosis_document
+    from transun.support.extras import require
 
+    require("pyarrow", "scipy")
     if not as_json:
         typer.echo(f"A log of {orders:,} orders whose true mean is known; the last fifth is held out.")
     new_folder(out)

@@ -8,7 +8,7 @@ import typer
 from transun.cli.app import app
 from transun.cli.options import Json, Progress, Weight
 from transun.cli.output import print_blocks
-from transun.cli.sources import data_name, readable, write_texts
+from transun.cli.sources import data_name, readable, require_writable, write_texts
 
 
 @app.command()
@@ -38,7 +38,10 @@ def diagnose(
     """
     from transun.diagnosis import diagnose_table
     from transun.report.diagnosis import diagnosis_document, diagnosis_json
+    from transun.support.extras import require
 
+    require("pyarrow", "scipy")
+    require_writable(out)
     with readable(data) as source:
         diagnosis = diagnose_table(source, target, pred, by or (), weight, name=data_name(data), progress=progress)
     document, values = diagnosis_document(diagnosis), diagnosis_json(diagnosis)

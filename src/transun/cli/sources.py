@@ -1,5 +1,6 @@
 """What commands read and write: data from files or standard input, models from folders."""
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +13,16 @@ from transun.support.suggest import did_you_mean
 if TYPE_CHECKING:
     from transun.tables.model import TableModel
 
-__all__ = ["STDIN", "data_name", "load_trained", "new_folder", "readable", "refuse_overwriting", "write_texts"]
+__all__ = [
+    "STDIN",
+    "data_name",
+    "load_trained",
+    "new_folder",
+    "readable",
+    "refuse_overwriting",
+    "require_writable",
+    "write_texts",
+]
 
 STDIN = Path("-")
 
@@ -71,6 +81,14 @@ def new_folder(folder: Path) -> None:
         remove_leftovers(folder)
     except OSError as error:
         raise OSError(f"cannot write to the folder {folder} ({error.strerror}): name another with --out") from error
+
+
+def require_writable(folder: Path) -> None:
+    """Raise an `OSError` before any work if a folder, which need not exist, cannot be written to; nothing is made."""
+    existing = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
+    if not existing.is_dir() or not os.access(existing, os.W_OK):
+        reason = "no folder" if not existing.is_dir() else "not writable"
+        raise OSError(f"cannot write to the folder {folder} ({existing} is {reason}): name another with --out")
 
 
 def write_texts(folder: Path, texts: dict[str, str]) -> None:

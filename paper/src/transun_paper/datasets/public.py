@@ -140,12 +140,13 @@ def load_public_dataset(name: str, folder: str | Path | None = None) -> PublicDa
         raise ValueError(f"there is no public data set {name!r}: {hint}")
     declared = _DECLARATIONS[name]
     file = public_file(name) if folder is None else Path(folder) / declared.file
+    sources = [source for column, kind in declared.columns.items() for source in kind.sources(column)]
     if not file.is_file():
         raise FileNotFoundError(
-            f"{name}: there is no file {file.absolute()}; set TRANSUN_DATA to the folder that holds {declared.file}. "
-            f"It was made from: {declared.origin}"
+            f"{name}: there is no file {file.absolute()}; set TRANSUN_DATA to the folder that holds {declared.file}, "
+            f"or make it: a row an observation, with the target {declared.target} and the columns "
+            f"{', '.join(sources)}. It was made from: {declared.origin}"
         )
-    sources = [source for column, kind in declared.columns.items() for source in kind.sources(column)]
     table = read_table(file, [declared.target, *sources])
     if declared.most is not None:
         table = table.filter(need("pyarrow.compute").field(declared.target) <= declared.most)
