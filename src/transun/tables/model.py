@@ -155,9 +155,9 @@ def load(folder: str | Path, plugins: Mapping[str, Callable[..., Any]] | None = 
 
     """
     extra = describe_model(folder).extra
-    missing = {"features", "target", "weight", "seen"} - set(extra)
+    missing = {"features", "target", "weight"} - set(extra)
     if missing:
         raise ValueError(f"{folder} holds a model without its features; load it with load_model")
     features = Features.from_dict(extra["features"])
-    seen = None if extra["seen"] is None else SeenRows.from_dict(extra["seen"])
+    seen = None if extra.get("seen") is None else SeenRows.from_dict(extra["seen"])
     return TableModel(features, load_model(folder, plugins), extra["target"], extra["weight"], seen=seen)
