@@ -85,7 +85,7 @@ def fit(
     deadline = began + (math.inf if recipe.budget is None else recipe.budget)
     model.train()
     with (
-        limited_threads(batch_size),
+        limited_threads(batch_size * model.backbone.members),
         torch.random.fork_rng(devices=_devices(device)),
         Progress("training", total, progress) as bar,
     ):

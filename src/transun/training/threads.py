@@ -28,7 +28,7 @@ def threads_for(rows: int, available: int, quota: float | None = None) -> int:
     busy day the same training would end in other weights.
 
     Args:
-        rows: of a step.
+        rows: of a step; each member of a backbone adds its own.
         available: threads that torch would use.
         quota: processors that the container may use, or None.
 
