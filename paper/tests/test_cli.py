@@ -66,7 +66,7 @@ def test_a_plan_is_what_a_worker_reads(tmp_path):
 
 
 @pytest.mark.parametrize("library", ["sklearn", "altair", "vl_convert"])
-@pytest.mark.parametrize("call", [["reproduce"], ["leaderboard"], ["pages"]])
+@pytest.mark.parametrize("call", [["reproduce"], ["leaderboard"], ["board"], ["pages"]])
 def test_a_missing_library_is_named_before_any_work(tmp_path, monkeypatch, call, library):
     monkeypatch.setitem(sys.modules, library, None)
     result = CliRunner().invoke(app, [*call, "--out", str(tmp_path / "new")])

@@ -151,6 +151,7 @@ def board(
 
     Example: transun-paper board --methods default --methods 'lightgbm_*' --tables numbers --seeds 1
     """
+    _require_libraries()
     from transun.support.files import write_json
     from transun_paper.board.methods import METHODS
     from transun_paper.board.run import Board
