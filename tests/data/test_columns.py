@@ -22,7 +22,7 @@ def test_pieces_cover_every_row_once(tmp_path):
     frame.write_parquet(tmp_path / "a.parquet", row_group_size=30_000)
     frame.write_csv(tmp_path / "a.csv")
     for source in (tmp_path / "a.parquet", tmp_path / "a.csv", frame):
-        columns = open_columns(source, ["y"], ["label"])
+        columns = open_columns(source, ["y"], ["label"], whole_below=0)
         chunks = list(columns.chunks())
         assert len(chunks) > 1
         assert chunks[0].first == 0
@@ -37,7 +37,7 @@ def test_other_kinds_of_csv(tmp_path, name):
     separator = "\t" if ".tsv" in name else ","
     text = f"y{separator}shop\n1{separator}a\n2.5{separator}\n".encode()
     (tmp_path / name).write_bytes(gzip.compress(text) if name.endswith("gz") else text)
-    columns = open_columns(tmp_path / name, ["y"], ["shop"])
+    columns = open_columns(tmp_path / name, ["y"], ["shop"], whole_below=0)
     assert read(columns, "y").tolist() == [1.0, 2.5]
     assert next(columns.chunks()).texts("shop", np.array([0, 1])) == ["a", None]
 
@@ -46,7 +46,7 @@ def test_whole_numbers_may_be_followed_by_others(tmp_path):
     """The first block of a CSV looks like integers; what comes later must not be an error."""
     lines = ["y"] + ["1"] * 600_000 + ["2.5"]
     (tmp_path / "a.csv").write_text("\n".join(lines))
-    assert read(open_columns(tmp_path / "a.csv", ["y"]), "y")[-1] == 2.5
+    assert read(open_columns(tmp_path / "a.csv", ["y"], whole_below=0), "y")[-1] == 2.5
 
 
 def test_labels_of_any_kind_have_a_text():
@@ -81,3 +81,21 @@ def test_a_pipe_is_told_by_its_first_bytes():
         with spooled(io.BytesIO(content)) as path:
             assert read(open_columns(path, ["y"]), "y").tolist() == [1.0, 2.0]
         assert not path.exists()
+
+
+def test_a_label_may_be_empty_for_long(tmp_path):
+    """Types are those of all rows, not of the first megabyte; streamed, a column that is empty there is text."""
+    lines = [*["1.5,"] * 300_000, "2.5,A"]
+    (tmp_path / "a.csv").write_text("y,label\n" + "\n".join(lines))
+    for whole_below in (0, 1 << 28):
+        columns = open_columns(tmp_path / "a.csv", ["y"], ["label"], whole_below=whole_below)
+        *_, last = columns.chunks()
+        assert last.texts("label", np.array([len(last) - 1])) == ["A"]
+        assert not is_numeric(columns, "label")
+
+
+def test_one_text_among_numbers_is_named():
+    with pytest.raises(ValueError, match=r"column 'y', row 2: 'abc' is text, not a number; correct or remove"):
+        open_columns({"y": ["1", "2.5", "abc"]}, ["y"])
+    with pytest.raises(ValueError, match=r"column 'y' holds text, and must hold numbers"):
+        open_columns({"y": ["a", "b"]}, ["y"])

@@ -132,10 +132,70 @@ def test_a_folder_of_csv_files_is_read_in_the_order_of_names(tmp_path: Path) -> 
     assert PARQUET.files_in(tmp_path) == []
 
 
-def test_a_small_csv_file_is_read_whole_on_request(tmp_path: Path) -> None:
+def test_a_small_csv_file_is_read_whole(tmp_path: Path) -> None:
     path = tmp_path / "orders.csv"
     path.write_text("order,gmv\n9007199254740993,1\n9007199254740992,2\n")
-    streamed = open_columns(path, ["gmv"], ["order"])
-    whole = open_columns(path, ["gmv"], ["order"], whole_below=1 << 20)
+    streamed = open_columns(path, ["gmv"], ["order"], whole_below=0)
+    whole = open_columns(path, ["gmv"], ["order"])
     assert (streamed.infers_types, whole.infers_types) == (True, False)
     assert next(whole.chunks()).table["order"].to_pylist() == [9007199254740993, 9007199254740992]
+
+
+def test_a_folder_of_two_formats_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("gmv\n1\n")
+    with writing(tmp_path / "b.parquet") as write:
+        write(pa.table({"gmv": [2.0]}))
+    for read in (read_table, lambda path: open_columns(path, ["gmv"])):
+        with pytest.raises(ValueError, match=r"files of several formats, as b\.parquet and a\.csv: name a file"):
+            read(tmp_path)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_hidden_files_are_never_read(tmp_path: Path, ending: str) -> None:
+    for name in ("a", ".ipynb_checkpoints/a-checkpoint", ".b", "_half", "_temporary/c"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        with writing(tmp_path / f"{name}.{ending}") as write:
+            write(pa.table({"gmv": [1.0, 2.0]}))
+    assert len(read_table(tmp_path)) == 2
+    assert sum(len(chunk) for chunk in open_columns(tmp_path, ["gmv"], whole_below=0).chunks()) == 2
+
+
+def parquet_folder(folder: Path, *columns: dict[str, Any]) -> Path:
+    for number, values in enumerate(columns):
+        with writing(folder / f"{number}.parquet") as write:
+            write(pa.table(values))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("second", "message"),
+    [
+        ({"x": ["a"]}, r"1\.parquet: column 'x' holds text, but numbers in .*0\.parquet: write both files alike"),
+        ({"x": [True]}, r"1\.parquet: column 'x' holds booleans, but numbers in"),
+        ({"z": [1]}, r"1\.parquet: there is no column 'x'"),
+        ({"x": [1], "z": [1]}, r"0\.parquet: there is no column 'z'"),
+    ],
+)
+def test_files_of_a_folder_must_agree(tmp_path: Path, second: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        read_table(parquet_folder(tmp_path, {"x": [1]}, second))
+
+
+def test_files_of_a_folder_may_differ_in_width_and_unit(tmp_path: Path) -> None:
+    moments = pa.array([0], pa.int64())
+    folder = parquet_folder(
+        tmp_path,
+        {"x": [1], "ts": moments.cast(pa.timestamp("ms"))},
+        {"x": [0.5], "ts": moments.cast(pa.timestamp("us"))},
+        {"x": pa.nulls(1), "ts": pa.nulls(1)},
+    )
+    assert read_table(folder)["x"].to_pylist() == [1.0, 0.5, None]
+
+
+def test_csv_files_of_a_folder_are_guessed_together(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("code,n\n101,1\n7,2\n")
+    (tmp_path / "b.csv").write_text("n,code\n2.5,A20\n")
+    whole = tmp_path / "whole.csv"
+    folder = read_table(tmp_path)
+    whole.write_text("code,n\n101,1\n7,2\nA20,2.5\n")
+    assert folder.to_pydict() == read_table(whole).to_pydict()

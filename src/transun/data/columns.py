@@ -1,7 +1,7 @@
 """A few columns of a table of any size, read in chunks and as often as wanted: of files, folders, frames or arrays."""
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
@@ -11,15 +11,21 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
+from transun.data.csv_files import GZIP
 from transun.data.formats import CSV, FORMATS, MemoryStream, TableStream, find_files
+from transun.data.logical import FractionType
 from transun.data.schema import holds_numbers, require_columns
 from transun.data.table import as_numbers, column_array, read_table
+from transun.data.text_values import looks_numeric
 from transun.support.extras import need
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = ["Chunk", "Columns", "is_numeric", "open_columns", "spooled"]
+
+WHOLE_BELOW = 1 << 28
+"""Bytes of CSV files up to which they are read whole, so that types are guessed from all values and not from some."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +99,14 @@ class Columns:
             first += len(table)
 
 
-def open_columns(source: Any, numbers: Sequence[str], labels: Sequence[str] = (), *, whole_below: int = 0) -> Columns:
+def open_columns(
+    source: Any,
+    numbers: Sequence[str],
+    labels: Sequence[str] = (),
+    *,
+    verbatim: Collection[str] = (),
+    whole_below: int = WHOLE_BELOW,
+) -> Columns:
     """The named columns of a source, none of whose rows are read yet.
 
     Args:
@@ -101,6 +114,7 @@ def open_columns(source: Any, numbers: Sequence[str], labels: Sequence[str] = ()
             in memory already.
         numbers: columns that must hold numbers. Text is refused here, and the message lists the columns of numbers.
         labels: columns of any kind, whose values tell groups of rows apart.
+        verbatim: columns of which a CSV file is read as text, as it is written, and no type is guessed.
         whole_below: files of fewer bytes in all whose types would be guessed from their first rows (CSV) are read
             whole instead, so that types are guessed from all values, as `read_table` does.
 
@@ -112,25 +126,32 @@ def open_columns(source: Any, numbers: Sequence[str], labels: Sequence[str] = ()
     names = list(dict.fromkeys([*numbers, *labels]))
     if isinstance(source, (str, PathLike)):
         format, files = find_files(Path(source))
-        stream = format.stream(files, names)
+        stream = format.verbatim(verbatim).stream(files, names)
         if not (stream.infers_types and stream.size < whole_below):
             _require_numbers(stream.schema, numbers)
             return Columns(stream)
-    table = read_table(source)
+    table = read_table(source, verbatim=verbatim)
+    require_columns(table.column_names, names)
+    for name in numbers:
+        # Digits that a guess would lose, as those of 2⁷⁰, are text in a CSV file; a float is what is wanted here.
+        values = FractionType().convert(f"column {name!r}", column_array(table, name))
+        _refuse_some_text(name, values)
+        table = table.set_column(table.column_names.index(name), name, values)
     _require_numbers(table.schema, numbers)
-    return Columns(MemoryStream(table.select(require_columns(table.column_names, names))))
+    return Columns(MemoryStream(table.select(names)))
 
 
 @contextmanager
 def spooled(stream: IO[bytes]) -> Iterator[Path]:
     """A temporary file with the bytes of a pipe, which can be read only once; its first bytes tell its format.
 
-    What begins like no other format is CSV.
+    What begins like no other format is CSV, gzipped or not.
     """
     with tempfile.TemporaryDirectory() as folder:
-        head = stream.read(max(len(format.first_bytes) for format in FORMATS))
+        head = stream.read(max(len(GZIP), *(len(format.first_bytes) for format in FORMATS)))
         recognised = (format for format in FORMATS if format.first_bytes and head.startswith(format.first_bytes))
-        path = Path(folder) / f"stdin{next(recognised, CSV).endings[0]}"
+        compressed = ".gz" if head.startswith(GZIP) else ""
+        path = Path(folder) / f"stdin{next(recognised, CSV).endings[0]}{compressed}"
         with path.open("wb") as file:
             file.write(head)
             copyfileobj(stream, file)
@@ -159,6 +180,20 @@ def is_numeric(columns: Columns, name: str) -> bool:
     types = need("pyarrow").types
     type_ = columns.schema.field(name).type
     return bool(types.is_integer(type_) or types.is_floating(type_) or types.is_decimal(type_))
+
+
+def _refuse_some_text(name: str, values: "pa.Array") -> None:
+    """Name the first text in a column where most values are numbers: it is the value that is wrong, not the column."""
+    pa, compute = need("pyarrow"), need("pyarrow.compute")
+    if values.type != pa.large_string():
+        return
+    numeric = looks_numeric(values)
+    if (compute.mean(numeric).as_py() or 0.0) > 0.5:
+        row = compute.index(numeric, False).as_py()
+        raise ValueError(
+            f"column {name!r}, row {row}: {values[row].as_py()!r} is text, not a number; correct or remove that value, "
+            "numbers are written as 1234.5"
+        )
 
 
 def _require_numbers(schema: "pa.Schema", names: Sequence[str]) -> None:

@@ -5,13 +5,21 @@ A new format is one subclass of `Format` and one entry in `FORMATS`. `read_table
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
+from transun.data.csv_files import CsvLines, empty_is_missing, first_line, read_csv, sniff, unreadable
 from transun.data.parquet import ParquetFiles
-from transun.data.schema import refuse_duplicates, require_columns
+from transun.data.schema import (
+    DifferingTypesError,
+    MissingColumnError,
+    agreed_content,
+    content_of,
+    refuse_duplicates,
+    require_columns,
+)
 from transun.support.extras import need
 from transun.support.suggest import did_you_mean
 
@@ -84,6 +92,18 @@ class Format(ABC):
     def read(self, file: Path, columns: Sequence[str] | None) -> "pa.Table":
         """The whole file. The caller needs only the named columns, or all if None; further ones do no harm."""
 
+    def read_all(self, files: Sequence[Path], columns: Sequence[str] | None) -> "pa.Table":
+        """The rows of several files, one file after the other.
+
+        Columns are found by name, and numbers of any width are alike. A column that only some files have, or that holds
+        text in one and numbers in another, is an error that names file and column.
+        """
+        return _joined(files, [self.read(file, columns) for file in files])
+
+    def verbatim(self, columns: Collection[str]) -> "Format":
+        """A copy that keeps the text of some columns as it is written, where files hold nothing but text (CSV)."""
+        return self
+
     def stream(self, files: Sequence[Path], columns: Sequence[str]) -> TableStream:
         """The named columns of the files, one file after the other; by default each file is read whole in its turn."""
         return _FileByFile(self, files, columns)
@@ -113,6 +133,23 @@ class Format(ABC):
             and path.is_file()
             and not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
         )
+
+
+def _joined(files: Sequence[Path], tables: "Sequence[pa.Table]") -> "pa.Table":
+    pa = need("pyarrow")
+    if len(tables) == 1:
+        return tables[0]
+    names = tables[0].column_names
+    contents = dict.fromkeys(names, content_of(pa.null()))
+    for file, table in zip(files, tables, strict=True):
+        refuse_duplicates(table.column_names, file)
+        require_columns(table.column_names, names, file)
+        if further := [name for name in table.column_names if name not in contents]:
+            raise MissingColumnError(further[0], names, files[0])
+        for name in names:
+            contents[name] = agreed_content(name, contents[name], table.schema.field(name).type, file, files[0])
+    # Permissive: files written on other days may hold the same column in another width.
+    return pa.concat_tables(tables, promote_options="permissive")
 
 
 class _FileByFile(TableStream):
@@ -183,46 +220,57 @@ class Csv(Format):
     """CSV and TSV files with a header, gzipped or not; types are guessed from the text, and empty text is missing.
 
     Reading a whole file guesses from all its values. Streaming guesses from the first megabyte of the first file.
+
+    Args:
+        texts: columns whose text is kept as it is written.
+
     """
 
     endings = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
     written_endings = (".csv",)
 
+    def __init__(self, texts: Collection[str] = ()) -> None:
+        self.texts = frozenset(texts)
+
+    def verbatim(self, columns: Collection[str]) -> "Csv":
+        return Csv(self.texts.union(columns))
+
     def read(self, file: Path, columns: Sequence[str] | None) -> "pa.Table":
-        pa, csv = need("pyarrow"), need("pyarrow.csv")
+        return read_csv(file, self.texts)
+
+    def read_all(self, files: Sequence[Path], columns: Sequence[str] | None) -> "pa.Table":
         try:
-            table = csv.read_csv(file, parse_options=_csv_dialect(file))
-        except (pa.ArrowInvalid, OSError) as error:
-            raise ValueError(f"{file} is no readable CSV file: {first_line(error)}") from error
-        return _empty_is_missing(table)
+            return super().read_all(files, columns)
+        except DifferingTypesError as error:
+            # Guesses differ, not contents: what is a number in one file may be the digits of a name.
+            return self.verbatim([error.column]).read_all(files, columns)
 
     def stream(self, files: Sequence[Path], columns: Sequence[str]) -> TableStream:
-        return _CsvStream(files, columns)
+        return _CsvStream(files, columns, self.texts)
 
     def writer(self, file: IO[bytes], schema: "pa.Schema") -> Writer:
-        writer: Writer = need("pyarrow.csv").CSVWriter(file, schema)
-        return writer
+        return CsvLines(file, schema)
 
 
 class _CsvStream(TableStream):
     infers_types = True
 
-    def __init__(self, files: Sequence[Path], columns: Sequence[str]) -> None:
+    def __init__(self, files: Sequence[Path], columns: Sequence[str], texts: Collection[str]) -> None:
         pa = need("pyarrow")
         self.files, self.columns = files, list(columns)
         self.size = sum(file.stat().st_size for file in files)
         with files[0].open("rb") as raw, _csv_reader(files[0], raw, {}, None) as reader:
             inferred = reader.schema
-        types: dict[str, Any] = {}
+        self.types: dict[str, Any] = {}
+        fields = []
         for name in require_columns(inferred.names, columns):
             if inferred.names.count(name) > 1:
                 raise ValueError(f"{files[0]} has {inferred.names.count(name)} columns {name!r}: rename all but one")
-            type_ = inferred.field(name).type
-            numeric = pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_null(type_)
-            # A column of whole numbers in the first block may hold fractions later on.
-            types[name] = pa.float64() if numeric else pa.large_string() if type_ == pa.string() else type_
-        self.types = types
-        self.schema = pa.schema([pa.field(name, types[name]) for name in columns])
+            type_ = pa.large_string() if name in texts else _streamed_type(inferred.field(name).type)
+            fields.append(pa.field(name, type_))
+            # A column that is empty in the first block may hold anything later on.
+            self.types[name] = pa.large_string() if pa.types.is_null(type_) else type_
+        self.schema = pa.schema(fields)
 
     def pieces(self) -> Iterator[tuple["pa.Table", int]]:
         pa = need("pyarrow")
@@ -231,28 +279,30 @@ class _CsvStream(TableStream):
             with file.open("rb") as raw, _csv_reader(file, raw, self.types, self.columns) as reader:
                 for batch in _readable_values(reader, file):
                     rows += len(batch)
-                    yield _empty_is_missing(pa.Table.from_batches([batch])), bytes_before + raw.tell()
+                    yield empty_is_missing(pa.Table.from_batches([batch])), bytes_before + raw.tell()
             bytes_before += file.stat().st_size
         if rows == 0:
             raise ValueError(f"{self.files[0]} has no rows below its header")
 
 
-def _csv_dialect(file: Path) -> Any:
-    return need("pyarrow.csv").ParseOptions(delimiter="\t" if ".tsv" in file.name.lower() else ",")
+def _streamed_type(guess: Any) -> Any:
+    """The type in which a column is streamed whose first megabyte looks like `guess`."""
+    pa = need("pyarrow")
+    if pa.types.is_integer(guess) or pa.types.is_floating(guess):
+        return pa.float64()  # a column of whole numbers in the first block may hold fractions later on
+    return pa.large_string() if guess == pa.string() or pa.types.is_binary(guess) else guess
 
 
 @contextmanager
 def _csv_reader(file: Path, raw: IO[bytes], types: dict[str, Any], columns: list[str] | None) -> Iterator[Any]:
     pa, csv = need("pyarrow"), need("pyarrow.csv")
+    options = sniff(file).options(types, columns)
     try:
         stream = pa.CompressedInputStream(raw, "gzip") if file.name.lower().endswith(".gz") else raw
-        convert = csv.ConvertOptions(column_types=types, include_columns=columns)
-        with csv.open_csv(stream, parse_options=_csv_dialect(file), convert_options=convert) as reader:
+        with csv.open_csv(stream, **options) as reader:
             yield reader
-    except (pa.ArrowException, UnicodeDecodeError) as error:
-        raise ValueError(
-            f"{file} is no readable CSV file ({first_line(error)}): write it with a header line, in UTF-8"
-        ) from error
+    except (pa.ArrowException, UnicodeError) as error:
+        raise unreadable(file, error) from error
 
 
 def _readable_values(reader: Any, file: Path) -> Iterator[Any]:
@@ -260,24 +310,17 @@ def _readable_values(reader: Any, file: Path) -> Iterator[Any]:
     try:
         yield from reader
     except pa.ArrowException as error:
+        if "UTF8" in str(error):
+            raise unreadable(file, error) from error
         raise ValueError(
             f"{file}: {first_line(error)}; correct or remove that value, numbers are written as 1234.5"
         ) from error
 
 
-def _empty_is_missing(table: "pa.Table") -> "pa.Table":
-    pa, compute = need("pyarrow"), need("pyarrow.compute")
-    for index, field in enumerate(table.schema):
-        if field.type in (pa.string(), pa.large_string()):
-            empty = compute.equal(table[index], "")
-            table = table.set_column(index, field.name, compute.if_else(empty, None, table[index]))
-    return table
-
-
 PARQUET, CSV = Parquet(), Csv()
 
 FORMATS: list[Format] = [PARQUET, CSV]
-"""Every format there is. In a folder with files of several formats, the first of them in this list is read."""
+"""Every format there is."""
 
 
 def format_of(path: Path) -> Format:
@@ -295,11 +338,20 @@ def format_of(path: Path) -> Format:
 
 
 def find_files(path: Path) -> tuple[Format, list[Path]]:
-    """The files of a table, one or those of a folder in the order of their names, and their format."""
+    """The files of a table, one or those of a folder in the order of their names, and their format.
+
+    A folder with files of several formats is refused: they may be copies of each other, or parts of one table.
+    """
     if path.is_dir():
-        for format in FORMATS:
-            if files := format.files_in(path):
-                return format, files
+        files_of = {format: files for format in FORMATS if (files := format.files_in(path))}
+        if len(files_of) > 1:
+            one, other, *_ = (files[0].relative_to(path) for files in files_of.values())
+            raise ValueError(
+                f"the folder {path} holds files of several formats, as {one} and {other}: name a file, or a folder "
+                "with files of one format"
+            )
+        for format, files in files_of.items():
+            return format, files
         absent = " and ".join(f"no *{format.endings[0]} file" for format in FORMATS)
         raise ValueError(f"the folder {path} holds {absent}: name another")
     if not path.exists():
@@ -309,8 +361,3 @@ def find_files(path: Path) -> tuple[Format, list[Path]]:
     if path.stat().st_size == 0:
         raise ValueError(f"{path} is an empty file: nothing was ever written to it")
     return format, [path]
-
-
-def first_line(error: BaseException) -> str:
-    """The first line of an error message of Arrow, whose further lines are about Arrow's own code."""
-    return (str(error).splitlines() or [type(error).__name__])[0][:200].rstrip(". ")

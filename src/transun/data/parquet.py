@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 
 from transun.data import hashing
-from transun.data.schema import holds_lists, holds_numbers, require_columns
+from transun.data.schema import NOTHING, agreed_content, require_columns
 from transun.support.extras import need
 
 __all__ = ["ParquetFiles", "Piece", "RowGroup", "RowRange", "cuts", "segments"]
@@ -17,8 +17,6 @@ __all__ = ["ParquetFiles", "Piece", "RowGroup", "RowRange", "cuts", "segments"]
 _PIECE_ROWS = 1 << 15
 # Compressed bytes held of each column, so that a single huge row group does not come into memory whole.
 _BUFFER_BYTES = 1 << 17
-# The content of a column that is missing in every row of a file: it agrees with any other.
-_NOTHING = "null"
 
 
 class RowGroup(NamedTuple):
@@ -67,7 +65,9 @@ class ParquetFiles:
         for file in self.files:
             with _opened(file) as opened:
                 metadata = opened.metadata
-                self._require_agreement(file, _contents(file, opened.schema_arrow, self.contents or columns))
+                for name, type_ in _types(file, opened.schema_arrow, self.contents or columns).items():
+                    known = self.contents.get(name, NOTHING)
+                    self.contents[name] = agreed_content(name, known, type_, file, self.files[0])
                 first = 0
                 for number in range(metadata.num_row_groups):
                     rows = metadata.row_group(number).num_rows
@@ -75,15 +75,6 @@ class ParquetFiles:
                     first += rows
         self.rows = [group.rows for group in self.groups]
         """The number of rows of each row group."""
-
-    def _require_agreement(self, file: Path, contents: dict[str, str]) -> None:
-        for name, content in contents.items():
-            known = self.contents.get(name, _NOTHING)
-            if _NOTHING not in (content, known) and content != known:
-                raise ValueError(
-                    f"{file}: column {name!r} holds {content}, but {known} in {self.files[0]}: write both files alike"
-                )
-            self.contents[name] = known if content == _NOTHING else content
 
     def segments(self, seed: int | None = None, index: int = 0, count: int = 1) -> list[RowRange]:
         """The rows that worker `index` of `count` reads, by default all of them in order; see `segments`."""
@@ -162,22 +153,9 @@ def _opened(file: Path) -> Iterator[Any]:
         ) from error
 
 
-def _contents(file: Path, schema: Any, columns: Iterable[str] | None) -> dict[str, str]:
+def _types(file: Path, schema: Any, columns: Iterable[str] | None) -> dict[str, Any]:
     names = schema.names
     for name in columns or names:
         if names.count(name) > 1:
             raise ValueError(f"{file} has {names.count(name)} columns {name!r}: rename or drop all but one")
-    return {name: _content(schema.field(name).type) for name in require_columns(names, columns or names, file)}
-
-
-def _content(type_: Any) -> str:
-    """What the values of an Arrow type are, whatever their width and encoding."""
-    if need("pyarrow.types").is_dictionary(type_):
-        return _content(type_.value_type)
-    if holds_lists(type_):
-        return f"lists of {_content(type_.value_type)}"
-    if holds_numbers(type_):
-        return "numbers"
-    if str(type_) in ("string", "large_string", "string_view"):
-        return "text"
-    return str(type_)
+    return {name: schema.field(name).type for name in require_columns(names, columns or names, file)}

@@ -8,7 +8,20 @@ from typing import Any
 from transun.support.extras import need
 from transun.support.suggest import did_you_mean
 
-__all__ = ["MissingColumnError", "holds_lists", "holds_numbers", "refuse_duplicates", "require_columns"]
+__all__ = [
+    "NOTHING",
+    "DifferingTypesError",
+    "MissingColumnError",
+    "agreed_content",
+    "content_of",
+    "holds_lists",
+    "holds_numbers",
+    "refuse_duplicates",
+    "require_columns",
+]
+
+NOTHING = "nothing"
+"""The content of a column that is missing in every row of a file: it agrees with any other."""
 
 
 class MissingColumnError(ValueError):
@@ -35,6 +48,23 @@ class MissingColumnError(ValueError):
         hint = f"{did_you_mean(self.name, self.columns)} {table}".lstrip()
         where = "" if self.file is None else f"{self.file}: "
         return f"{where}there is no column {self.name!r}: {hint}"
+
+
+class DifferingTypesError(ValueError):
+    """Two files of one table hold different things in the same column.
+
+    Args:
+        column: its name.
+        message: the sentence for a person.
+
+    """
+
+    def __init__(self, column: str, message: str) -> None:
+        self.column, self.message = column, message
+        super().__init__(column, message)
+
+    def __str__(self) -> str:
+        return self.message
 
 
 def require_columns(columns: Iterable[str], wanted: Iterable[str], file: Path | None = None) -> list[str]:
@@ -89,3 +119,45 @@ def holds_numbers(type_: Any) -> bool:
     types = need("pyarrow").types
     tests = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
     return any(test(type_) for test in tests)
+
+
+def content_of(type_: Any) -> str:
+    """What the values of an Arrow type are, whatever their width and encoding.
+
+    >>> import pyarrow
+    >>> content_of(pyarrow.int8()), content_of(pyarrow.list_(pyarrow.string())), content_of(pyarrow.timestamp("s"))
+    ('numbers', 'lists of text', 'times')
+    """
+    types = need("pyarrow").types
+    if types.is_dictionary(type_) or types.is_run_end_encoded(type_):
+        return content_of(type_.value_type)
+    if holds_lists(type_):
+        return f"lists of {content_of(type_.value_type)}"
+    if types.is_boolean(type_):
+        return "booleans"
+    if holds_numbers(type_):
+        return "numbers"
+    if types.is_timestamp(type_):
+        return "times" if type_.tz is None else f"times in {type_.tz}"
+    if types.is_null(type_):
+        return NOTHING
+    return "text" if str(type_) in ("string", "large_string", "string_view") else str(type_)
+
+
+def agreed_content(name: str, known: str, type_: Any, file: Path, first: Path) -> str:
+    """What a column holds in all files so far; an error where the next file holds something else.
+
+    Args:
+        name: of the column.
+        known: what it holds in the files before.
+        type_: its Arrow type in the next file.
+        file: the next file.
+        first: the first file.
+
+    """
+    content = content_of(type_)
+    if NOTHING not in (content, known) and content != known:
+        raise DifferingTypesError(
+            name, f"{file}: column {name!r} holds {content}, but {known} in {first}: write both files alike"
+        )
+    return known if content == NOTHING else content

@@ -82,7 +82,7 @@ class ParquetStream:
         if not sum(self._files.rows):
             raise ValueError(f"{path}: the data is empty, the Parquet files have no rows")
         for name in self._numbers:
-            if (content := self._files.contents[name]) != "numbers":
+            if (content := self._files.contents[name]) not in ("numbers", "booleans"):
                 raise ValueError(
                     f"{self._files.files[0]}: column {name!r} holds {content}; targets and weights are numbers"
                 )

@@ -6,7 +6,7 @@ its row and what to do.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from transun.data.formats import find_files, first_line
+from transun.data.csv_files import first_line
+from transun.data.formats import find_files
 from transun.data.schema import holds_lists, holds_numbers, refuse_duplicates, require_columns
+from transun.data.text_values import looks_numeric
 from transun.support.extras import need
 
 if TYPE_CHECKING:
@@ -35,12 +37,11 @@ __all__ = [
 
 # The names that pyarrow gives to the unnamed index of a pandas frame: row labels, never a feature.
 PANDAS_INDEX = re.compile(r"__index_level_\d+__")
-_NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"
 # From here on, a float cannot tell neighbouring integers apart.
 _EXACT = 2.0**53
 
 
-def read_table(source: Any, columns: Iterable[str] | None = None) -> "pa.Table":
+def read_table(source: Any, columns: Iterable[str] | None = None, *, verbatim: Collection[str] = ()) -> "pa.Table":
     """A pyarrow table from a frame, a dict of columns, or a path; memory is shared where the source allows it.
 
     Frames are read through the Arrow interface, which pandas, polars, DuckDB and others offer alike. NaN counts as
@@ -48,10 +49,10 @@ def read_table(source: Any, columns: Iterable[str] | None = None) -> "pa.Table":
 
     Args:
         source: a pyarrow table; a pandas or polars frame; a dict of equally long arrays or lists, where a 2-D array is
-            a column of lists; the path of a CSV or Parquet file, or of a folder, whose Parquet files (if there are
-            none, CSV files) are read in the order of their names. Types of a CSV column are guessed from all values of
-            a file, and empty text is missing.
+            a column of lists; the path of a CSV or Parquet file, or of a folder of either, whose files are read in the
+            order of their names. Types of a CSV column are guessed from all its values, and empty text is missing.
         columns: the columns wanted, in this order; None keeps all. Parquet files are read for these columns only.
+        verbatim: columns of which a CSV file is read as text, as it is written, and no type is guessed.
 
     >>> read_table({"item": [3, 1], "price": [1.5, float("nan")]})["price"].null_count
     1
@@ -59,7 +60,7 @@ def read_table(source: Any, columns: Iterable[str] | None = None) -> "pa.Table":
     """
     wanted = None if columns is None else tuple(columns)
     if isinstance(source, (str, PathLike)):
-        table = _from_path(Path(source), wanted)
+        table = _from_path(Path(source), wanted, verbatim)
     elif isinstance(source, Mapping):
         # Arrays of unequal length are an error of pyarrow, and a clear one.
         table = need("pyarrow").table({str(name): _from_values(str(name), values) for name, values in source.items()})
@@ -69,13 +70,9 @@ def read_table(source: Any, columns: Iterable[str] | None = None) -> "pa.Table":
     return table if wanted is None else table.select(require_columns(table.column_names, wanted))
 
 
-def _from_path(path: Path, wanted: tuple[str, ...] | None) -> "pa.Table":
+def _from_path(path: Path, wanted: tuple[str, ...] | None, verbatim: Collection[str]) -> "pa.Table":
     format, files = find_files(path)
-    tables = [format.read(file, wanted) for file in files]
-    for part in tables:
-        refuse_duplicates(part.column_names)
-    # Permissive: files written on other days may hold the same column in another width.
-    table = tables[0] if len(tables) == 1 else need("pyarrow").concat_tables(tables, promote_options="permissive")
+    table = format.verbatim(verbatim).read_all(files, wanted)
     if len(table) == 0:
         raise ValueError(f"{path} has no rows")
     return table
@@ -185,7 +182,7 @@ def as_numbers(where: str, array: "pa.Array", otherwise: str = "declare the colu
     pa, compute = need("pyarrow"), need("pyarrow.compute")
     type_ = array.type
     if type_ == pa.large_string():
-        numeric = compute.fill_null(compute.match_substring_regex(array, _NUMBER), True)
+        numeric = compute.fill_null(looks_numeric(array), True)
         if not compute.all(numeric).as_py():
             row = compute.index(numeric, False).as_py()
             raise ValueError(

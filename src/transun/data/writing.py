@@ -31,7 +31,7 @@ def writing(path: Path) -> Iterator[Write]:
     ...     write(read_table({"item": ["a"], "prediction": [1.5]}))
     ...     write(read_table({"item": ["b"], "prediction": [2.0]}))
     >>> path.read_text().split()
-    ['"item","prediction"', '"a",1.5', '"b",2']
+    ['item,prediction', 'a,1.5', 'b,2']
     """
     if path == STDOUT:
         with _append(sys.stdout.buffer, CSV) as write:
