@@ -173,11 +173,13 @@ def test_a_large_csv_is_streamed_to_the_same_predictions(here, run, monkeypatch)
 def test_ids_too_long_for_a_float_are_not_written_down_wrong(here, run, monkeypatch):
     frame = pl.read_csv("orders.csv").with_columns(long=pl.lit(2**60 + 1))
     frame.write_csv("long.csv")
+    run("predict", "model", "long.csv", "--keep", "long", "--out", "p.parquet")
+    assert pl.read_parquet("p.parquet")["long"][0] == 2**60 + 1
+    monkeypatch.setattr("transun.tables.prediction._WHOLE", 0)
     run("predict", "model", "long.csv", "--keep", "long", "--out", "p.csv")
     assert pl.read_csv("p.csv")["long"][0] == 2**60 + 1
-    monkeypatch.setattr("transun.tables.prediction._WHOLE", 0)
-    assert "as Parquet" in run("predict", "model", "long.csv", "--keep", "long", "--out", "q.csv", code=2).err
-    assert not (here / "q.csv").exists()
+    assert "as Parquet" in run("predict", "model", "long.csv", "--keep", "long", "--out", "q.parquet", code=2).err
+    assert not (here / "q.parquet").exists()
 
 
 def test_quantiles_of_a_head_with_a_law(here, run):

@@ -179,3 +179,23 @@ def test_errors_name_place_and_remedy(make: Callable[[], object], message: str) 
 def test_a_class_is_no_kind() -> None:
     with pytest.raises(TypeError, match=r"column 'x' has kind .*such as Id\(\)"):
         Features({"x": Id})  # type: ignore[dict-item]
+
+
+@pytest.mark.parametrize("missing_in_training", [False, True])
+@pytest.mark.parametrize("kind", [Id(), HashedId(50), Buckets(2), Number(), Standardised(), Datetime(("hour", "age"))])
+def test_the_meanings_tell_what_a_missing_value_becomes(kind: Any, missing_in_training: bool) -> None:
+    values = ["2022-04-25 13:05:00", "2022-04-26 14:00:00"] if isinstance(kind, Datetime) else ["1", "2"]
+    training = [*values, None] if missing_in_training else values
+    features = Features({"x": kind}).fit({"x": training})
+    tensors = features.encode({"x": pa.nulls(1, pa.string())})
+    assert set(features.meanings) == set(tensors)
+    for name, meaning in features.meanings.items():
+        value = tensors[name].item()
+        assert f"{value:g} for a missing" in meaning or (name.endswith("missing") and meaning.startswith("1 where"))
+
+
+def test_the_meaning_of_a_shared_table_is_that_of_its_owner() -> None:
+    features = Features({"user": Id(), "bought": Bag(shares_table_with="user")})
+    meanings = features.fit({"user": [5, None], "bought": [[5, 7], []]}).meanings
+    assert meanings["user"] == "codes 0..3: 3 for a missing id, 0 for one that training has not seen"
+    assert meanings["bought"].startswith(meanings["user"])

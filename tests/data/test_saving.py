@@ -27,7 +27,14 @@ def damaged(**changes: Any) -> str:
         "vocabulary": {"kind": "Vocabulary", "ids": [1]},
     } | changes
     return json.dumps(
-        {"format": "transun.features", "version": 1, "columns": {"x": column}, "why": {}, "missing": {"x": 0}}
+        {
+            "format": "transun.features",
+            "version": 2,
+            "columns": {"x": column},
+            "why": {},
+            "profiles": {"x": {"kind": "Profile", "missing": 0}},
+            "types": {"x": {"kind": "IntegerType"}},
+        }
     )
 
 
@@ -43,11 +50,17 @@ def test_the_undamaged_text_is_read() -> None:
         ("[1, 2]", "not a features file"),
         ("[" * 100_000, "not a features file"),
         ('{"a": 1}', "its format is not 'transun.features'"),
-        (damaged().replace('"version": 1', '"version": 2'), "features of version 2; this transun reads version 1"),
-        (damaged().replace('"columns"', '"colums"'), "damaged: columns, why and missing must be objects"),
-        (damaged().replace('"x": 0', '"x": "none"'), "a share in 'missing' is not a number"),
+        (damaged().replace('"version": 2', '"version": 1'), "features of version 1; this transun reads version 2"),
+        (damaged().replace('"columns"', '"colums"'), "damaged: columns, why, profiles and types must be objects"),
+        (damaged().replace('"missing": 0', '"missing": "none"'), "Profile has no field 'missing' with a value such as"),
+        (
+            damaged().replace('"Profile"', '"IntegerType"').replace(', "missing": 0', ""),
+            "at column 'x': it is no profile",
+        ),
+        (damaged().replace('"IntegerType"', '"Profile"'), "at column 'x': it is no logical type"),
+        (damaged().replace('"IntegerType"', '"ListType"'), "damaged at column 'x'"),
         (damaged().replace('"why": {}', '"why": {"x": 1}'), "a reason in 'why' is not text"),
-        (damaged(kind="system"), "damaged at column 'x': unknown kind 'system'; known are Bag"),
+        (damaged(kind="system"), "damaged at column 'x': unknown kind 'system'; known are .*Bag"),
         (damaged(kind="Lists"), "damaged at column 'x': Lists has no field"),
         (damaged(min_count="1"), "Id has no field 'min_count' with a value such as '1'"),
         (damaged(min_count=True), "Id has no field 'min_count'"),
@@ -59,8 +72,11 @@ def test_the_undamaged_text_is_read() -> None:
         (damaged(vocabulary={"kind": "Vocabulary", "ids": [1, 1]}), "names an id twice"),
         (damaged(vocabulary={"kind": "Vocabulary", "ids": [2**80]}), "damaged at column 'x'"),
         (damaged(vocabulary={"kind": "Buckets", "count": 3}), "Id has no field 'vocabulary'"),
-        (damaged().replace('"x": 0', '"x": 2'), "a share in 'missing' is not a number from 0 to 1"),
-        (damaged().replace('"x": 0', '"x": NaN'), "a share in 'missing' is not a number from 0 to 1"),
+        (
+            damaged().replace('"missing": 0', '"missing": 2'),
+            "the share 'missing' of a profile is not a number from 0 to 1",
+        ),
+        (damaged().replace('"missing": 0', '"missing": NaN'), "Profile has no field 'missing'"),
         (damaged(kind="IdEncoder"), "damaged at column 'x': unknown kind 'IdEncoder'"),
     ],
 )

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from transun.cli.app import app
-from transun.cli.options import By, Json, Out, Progress
+from transun.cli.options import By, Json, MaxUnseen, Out, Progress
 from transun.cli.output import print_blocks
+from transun.cli.shift import require_seen, show_shift
 from transun.cli.sources import data_name, load_trained, new_folder, readable, write_texts
 from transun.models.description import is_saved_model
 
@@ -26,6 +27,7 @@ def compare(
         typer.Argument(help="Rows with the target that no model was trained on; - for standard input."),
     ],
     by: By = None,
+    max_unseen: MaxUnseen = None,
     out: Out = Path("comparison"),
     as_json: Json = False,
     progress: Progress = None,
@@ -59,6 +61,8 @@ def compare(
             name: evaluate_model(model, source, by or (), name=name, progress=progress)
             for name, model in trained.items()
         }
+    for evaluation in evaluations.values():
+        require_seen(evaluation.shift, max_unseen)
     first = next(iter(evaluations.values()))
     preds = {name: evaluation.pred for name, evaluation in evaluations.items()}
     comparison = Comparison(
@@ -72,7 +76,9 @@ def compare(
         differences=paired_differences(preds, first.y, first.weight, STANDARD),
         seen={name: evaluation.seen for name, evaluation in evaluations.items()},
     )
-    document, values = comparison_document(comparison), to_json(comparison)
+    document = comparison_document(comparison)
+    shifts = {name: evaluation.shift.to_dict() for name, evaluation in evaluations.items()}
+    values = to_json(vars(comparison) | {"shift": shifts})
     texts = {
         "comparison.html": document.html(),
         "comparison.md": document.markdown(),
@@ -83,6 +89,8 @@ def compare(
         typer.echo(values)
         return
     print_blocks(document.brief)
+    for name, evaluation in evaluations.items():
+        show_shift(evaluation.shift, name)
     typer.echo(f"Written to {out}/: {', '.join(texts)}")
 
 

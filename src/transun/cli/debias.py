@@ -123,7 +123,7 @@ def _column(
     progress: bool | None,
 ) -> None:
     from transun.data import read_table
-    from transun.data.writing import STDOUT, require_ending, writing
+    from transun.data.writing import STDOUT, require_ending, writes_plain_text, writing
     from transun.diagnosis.repair import repair
     from transun.report.assessment import correction_table
     from transun.report.formatting import as_json as dump
@@ -137,11 +137,13 @@ def _column(
         raise ValueError("debias prints its result on standard output: name a file with --out")
     with readable(data) as source:
         table = read_table(source)
+        # Types are for the correction; from CSV to CSV, all columns pass through as they are written.
+        kept = read_table(source, verbatim=table.column_names) if writes_plain_text(out) else table
     if "corrected" in table.column_names:
         raise ValueError("the table has a column 'corrected' already: rename or drop it first")
     repaired = repair(table, target, pred, weight, method=method, seed=seed, progress=progress)
     with writing(out) as write:
-        write(table.append_column("corrected", need("pyarrow").array(repaired.corrected)))
+        write(kept.append_column("corrected", need("pyarrow").array(repaired.corrected)))
     chosen, outcomes = repaired.chosen, repaired.outcomes
     if as_json:
         counts = {"chosen": chosen, "learned": repaired.learned, "applied": repaired.applied, "out": str(out)}
@@ -181,7 +183,7 @@ def _model(
         raise ValueError(f"--out {out} is the model itself: name another folder, so that both can be compared")
     base = load_trained(folder)
     with readable(data) as source:
-        table = read_table(source)
+        table = base.features.convert(read_table(source, verbatim=base.features.types))
     require_columns(table.column_names, [base.target, *by])
     table, _ = drop_missing(table, base.target)
     rows, test = hold_out(table, test_share, recipe.seed, rule)

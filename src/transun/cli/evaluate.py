@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from transun.cli.app import app
-from transun.cli.options import By, Json, Model, Progress, Require
+from transun.cli.options import By, Json, MaxUnseen, Model, Progress, Require
 from transun.cli.output import print_blocks, print_table
+from transun.cli.shift import require_seen, show_shift
 from transun.cli.sources import STDIN, data_name, load_trained, readable
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ def evaluate(
     certify: Annotated[
         bool, typer.Option("--certify", help="Write the result into the model's folder as its certificate.")
     ] = False,
+    max_unseen: MaxUnseen = None,
     as_json: Json = False,
     progress: Progress = None,
 ) -> None:
@@ -47,15 +49,17 @@ def evaluate(
 
     required = [Requirement(text) for text in require or []]
     if certificate:
-        if data is not None or by or certify:
-            raise ValueError("--certificate looks at the certificate alone: leave out DATA, --by and --certify")
+        if data is not None or by or certify or max_unseen is not None:
+            raise ValueError(
+                "--certificate looks at the certificate alone: leave out DATA, --by, --certify and --max-unseen"
+            )
         _by_certificate(model, required, as_json)
         return
     if data is None:
         raise ValueError("give the rows to judge by, or --certificate to look at what was measured at the training")
     if certify and data == STDIN:
         raise ValueError("--certify takes a fingerprint of the rows: name a file instead of standard input")
-    _by_data(model, data, by or [], required, certify, as_json, progress)
+    _by_data(model, data, by or [], required, certify, max_unseen, as_json, progress)
 
 
 def _by_data(
@@ -64,6 +68,7 @@ def _by_data(
     by: list[str],
     required: "list[Requirement]",
     certify: bool,
+    max_unseen: float | None,
     as_json: bool,
     progress: bool | None,
 ) -> None:
@@ -79,6 +84,7 @@ def _by_data(
     with readable(data) as source:
         evaluation = evaluate_model(trained, source, by, progress=progress)
         assessment, dropped = evaluation.assessment, evaluation.dropped
+        require_seen(evaluation.shift, max_unseen)
         if certify:
             certify_folder(
                 model, trained, source, assessment, f"{data_name(data)}, by transun evaluate", evaluation.seen
@@ -92,6 +98,7 @@ def _by_data(
                     "model": str(model),
                     "dropped": dropped,
                     "seen": evaluation.seen,
+                    "shift": evaluation.shift.to_dict(),
                     "assessment": assessment,
                     "requirements": results,
                 }
@@ -103,6 +110,7 @@ def _by_data(
         if evaluation.seen:
             typer.echo(seen_warning("the model", evaluation.seen))
         print_blocks(assessment_blocks(assessment))
+        show_shift(evaluation.shift)
     _enforce(results, as_json)
 
 

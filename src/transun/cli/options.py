@@ -14,6 +14,7 @@ __all__ = [
     "Epochs",
     "Holdout",
     "Json",
+    "MaxUnseen",
     "Model",
     "Monitor",
     "Out",
@@ -45,6 +46,15 @@ Weight = Annotated[
 ]
 By = Annotated[
     list[str] | None, typer.Option("--by", help="Column of segments to look into; may be given several times.")
+]
+MaxUnseen = Annotated[
+    float | None,
+    typer.Option(
+        "--max-unseen",
+        min=0.0,
+        max=1.0,
+        help="Share of ids in a column that training may not have seen, such as 0.1; exit with 2 where there are more.",
+    ),
 ]
 Require = Annotated[
     list[str] | None,

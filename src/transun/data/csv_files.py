@@ -32,7 +32,7 @@ _DELIMITERS = (",", ";", "\t", "|")
 _PADDED = r"^\s*[+-]?0\d{2,}\s*$"
 _WHOLE = r"^\s*[+-]?\d+\s*$"
 # Fields that need quotes, because a reader would split them or take them for missing.
-_SPECIAL = r'[",\r\n]|^$|^\s|\s$'
+_SPECIAL = r'[",\r\n]|^$'
 
 
 @dataclass(frozen=True)

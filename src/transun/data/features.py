@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -12,8 +12,10 @@ from torch import Tensor
 
 from transun.data.dataset import Dataset
 from transun.data.kinds import Inputs, Kind
-from transun.data.saving import fits_type, from_object, to_object
+from transun.data.logical import LogicalType
+from transun.data.saving import from_object, to_object
 from transun.data.schema import require_columns
+from transun.data.shift import Profile, Shift, TableShift
 from transun.data.table import as_numbers, column_array, read_table, targets
 
 if TYPE_CHECKING:
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Features"]
 
-_FORMAT, _VERSION = "transun.features", 1
+_FORMAT, _VERSION = "transun.features", 2
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,9 @@ class Features:
     Args:
         columns: name of a column -> its kind: `Id`, `HashedId`, `Bag`, `Number`, `Buckets`, `Standardised`, `Datetime`.
         why: name -> the reason for its kind, or for leaving it out; shown by `summary`.
-        missing: name -> share of training rows without a value, learned by `fit`.
+        profiles: name -> what its training rows were like, learned by `fit`; new rows are compared to it by `shift`.
+        types: column of the table -> its logical type in training, learned by `fit`. New rows are read by it: a CSV
+            file cannot say whether "001" is text, and the hour of an instant depends on the time zone.
 
     >>> from transun.data import Features
     >>> train = {"item": ["a", "b", "a"], "price": [1.0, 2.0, 3.0], "gmv": [5.0, 6.0, 7.0]}
@@ -49,10 +53,11 @@ class Features:
 
     columns: Mapping[str, Kind]
     why: Mapping[str, str] = field(default_factory=dict)
-    missing: Mapping[str, float] = field(default_factory=dict)
+    profiles: Mapping[str, Profile] = field(default_factory=dict)
+    types: Mapping[str, LogicalType] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for part in ("columns", "why", "missing"):
+        for part in ("columns", "why", "profiles", "types"):
             object.__setattr__(self, part, MappingProxyType(dict(getattr(self, part))))
         if not self.columns:
             raise ValueError("Features needs at least one column, e.g. Features({'item': Id()})")
@@ -71,7 +76,7 @@ class Features:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Read-only views do not pickle.
-        return Features, (dict(self.columns), dict(self.why), dict(self.missing))
+        return Features, (dict(self.columns), dict(self.why), dict(self.profiles), dict(self.types))
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -95,8 +100,14 @@ class Features:
         if len(table) == 0:
             raise ValueError("the table has no rows to learn from")
         columns = {name: kind.fit(name, table, self._other_ids(name, table)) for name, kind in self.columns.items()}
-        missing = {name: kind.missing(name, table) for name, kind in self.columns.items()}
-        fitted = replace(self, columns=columns, missing=missing)
+        types = {
+            source: type_
+            for name, kind in self.columns.items()
+            for source, type_ in kind.logical_types(name, table).items()
+        }
+        fitted = replace(self, columns=columns, types=types)
+        profiles = {name: kind.profile(name, table) for name, kind in fitted._with_encoders.items()}
+        fitted = replace(fitted, profiles=profiles)
         tensors = Counter(key for inputs in fitted._inputs for key in inputs.names)
         duplicates = [name for name, count in tensors.items() if count > 1]
         if duplicates:
@@ -112,7 +123,7 @@ class Features:
         >>> Features({"item": Id()}).fit({"item": [7, 3]}).grow({"item": [5, 7]}).encode({"item": [3, 5, 7]})
         {'item': tensor([1, 3, 2])}
         """
-        table = read_table(source, self.sources)
+        table = self._read(source)
         columns = {name: kind.grow(name, table, self._other_ids(name, table)) for name, kind in self.columns.items()}
         return replace(self, columns=columns)
 
@@ -123,7 +134,40 @@ class Features:
             source: what `read_table` takes; of a file, only `sources` are read.
 
         """
-        return self._encode(read_table(source, self.sources))
+        return self._encode(self._read(source))
+
+    def shift(self, source: Any) -> TableShift:
+        """How the rows of a table differ from those of training.
+
+        >>> from transun.data import Features
+        >>> features = Features({"land": Id()}).fit({"land": ["DE", "IT"]})
+        >>> print(*features.shift({"land": ["DE", "de"]}).sentences())
+        column 'land': 1 of 2 values (50.0 %) was not seen in training, such as 'de'; 'de' is 'DE' there
+        """
+        table = self._read(source)
+        kinds = {name: kind for name, kind in self._with_encoders.items() if name in self.profiles}
+        if not len(table):
+            return TableShift(dict.fromkeys(kinds, Shift()), self.profiles)
+        shifts = {name: kind.shift(name, table, self.profiles[name]) for name, kind in kinds.items()}
+        return TableShift(shifts, self.profiles)
+
+    def convert(self, table: "pa.Table") -> "pa.Table":
+        """The table with the columns that the features know in the types of training, and other columns as they are.
+
+        >>> from transun.data import Features, read_table
+        >>> features = Features({"item": Id()}).fit({"item": [7, 3]})
+        >>> features.convert(read_table({"item": ["3", "12"]}))["item"].to_pylist()
+        [3, 12]
+        """
+        for index, name in enumerate(table.column_names):
+            if name in self.types:
+                values = self.types[name].convert(f"column {name!r}", column_array(table, name))
+                table = table.set_column(index, name, values)
+        return table
+
+    def _read(self, source: Any, further: Iterable[str] = ()) -> "pa.Table":
+        names = dict.fromkeys((*self.sources, *further))
+        return self.convert(read_table(source, names, verbatim=self.types))
 
     def _encode(self, table: "pa.Table") -> dict[str, Tensor]:
         tensors: dict[str, Tensor] = {}
@@ -141,8 +185,7 @@ class Features:
         """
         if target in self.sources:
             raise ValueError(f"the target {target!r} is among the features: the model would only have to copy it")
-        names = tuple(dict.fromkeys((*self.sources, target, *([weight] if weight else []))))
-        table = read_table(source, names)
+        table = self._read(source, [target, *([weight] if weight else [])])
         y = targets(table, target)
         weights = None if weight is None else as_numbers(f"weight {weight!r}", column_array(table, weight))
         return Dataset(self._encode(table), y, weights)
@@ -167,6 +210,22 @@ class Features:
         """Tensors of ranks, numbers from 0 to 1."""
         return tuple(key for inputs in self._inputs for key in inputs.ranks)
 
+    @property
+    def missing(self) -> dict[str, float]:
+        """The share of training rows without a value, of every column."""
+        return {name: profile.missing for name, profile in self.profiles.items()}
+
+    @property
+    def meanings(self) -> dict[str, str]:
+        """What the values of each tensor mean, for whoever encodes rows without this library.
+
+        >>> from transun.data import Features
+        >>> Features({"item": Id()}).fit({"item": ["a", None]}).meanings
+        {'item': 'codes 0..2: 2 for a missing id, 0 for one that training has not seen'}
+        """
+        kinds = self._with_encoders
+        return {key: text for name, kind in kinds.items() for key, text in kind.meanings(name).items()}
+
     def summary(self) -> str:
         """One line a column: its kind, the tables of ids or numbers it becomes, the share missing, and why.
 
@@ -177,7 +236,7 @@ class Features:
         """
         rows = [("column", "kind", "becomes", "missing", "why")]
         for name, kind in self.columns.items():
-            share = f"{100 * self.missing[name]:.1f} %" if name in self.missing else "not fitted"
+            share = f"{100 * self.profiles[name].missing:.1f} %" if name in self.profiles else "not fitted"
             rows.append((name, str(kind), self._tensors_of(name, kind), share, self.why.get(name, "declared")))
         rows += [(name, "left out", "", "", why) for name, why in self.why.items() if name not in self.columns]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -186,7 +245,7 @@ class Features:
         )
 
     def _tensors_of(self, name: str, kind: Kind) -> str:
-        if name not in self.missing:
+        if name not in self.profiles:
             return "not fitted"
         inputs = kind.inputs(name)
         tables = {**inputs.ids, **inputs.bags}
@@ -201,9 +260,9 @@ class Features:
         >>> Features({"item": HashedId(10)}).to_dict()["columns"]
         {'item': {'kind': 'HashedId', 'rows': 10, 'shares_table_with': None}}
         """
-        columns = {name: to_object(kind) for name, kind in self.columns.items()}
-        described = {"columns": columns, "why": dict(self.why), "missing": dict(self.missing)}
-        return {"format": _FORMAT, "version": _VERSION} | described
+        parts = {"columns": self.columns, "profiles": self.profiles, "types": self.types}
+        objects = {part: {name: to_object(value) for name, value in of.items()} for part, of in parts.items()}
+        return {"format": _FORMAT, "version": _VERSION, "why": dict(self.why)} | objects
 
     @classmethod
     def from_dict(cls, content: Any) -> "Features":
@@ -220,14 +279,18 @@ class Features:
             raise ValueError(f"this is not a features file of transun: its format is not {_FORMAT!r}")
         if content.get("version") != _VERSION:
             raise ValueError(f"features of version {content.get('version')}; this transun reads version {_VERSION}")
-        columns, why, missing = (content.get(part) for part in ("columns", "why", "missing"))
-        if not (isinstance(columns, dict) and isinstance(why, dict) and isinstance(missing, dict)):
-            raise ValueError("the features file is damaged: columns, why and missing must be objects")
+        why, *objects = (content.get(part) for part in ("why", "columns", "profiles", "types"))
+        if not (isinstance(why, dict) and all(isinstance(part, dict) for part in objects)):
+            raise ValueError("the features file is damaged: columns, why, profiles and types must be objects")
         if not all(isinstance(reason, str) for reason in why.values()):
             raise ValueError("the features file is damaged: a reason in 'why' is not text")
-        if not all(fits_type(share, float) and 0 <= share <= 1 for share in missing.values()):
-            raise ValueError("the features file is damaged: a share in 'missing' is not a number from 0 to 1")
-        return cls({name: _kind_from_object(name, value) for name, value in columns.items()}, why, missing)
+        columns, profiles, types = objects
+        return cls(
+            _built(columns, Kind, "no kind of column"),
+            why,
+            _built(profiles, Profile, "no profile"),
+            _built(types, LogicalType, "no logical type"),
+        )
 
     def to_json(self) -> str:
         """`to_dict` as JSON text, for a file of its own; see `from_json`."""
@@ -266,11 +329,13 @@ class Features:
         return kinds
 
 
-def _kind_from_object(name: str, value: Any) -> Kind:
-    try:
-        kind = from_object(value)
-    except ValueError as error:
-        raise ValueError(f"the features file is damaged at column {name!r}: {error}") from None
-    if not isinstance(kind, Kind):
-        raise ValueError(f"the features file is damaged at column {name!r}: it is no kind of column")
-    return kind
+def _built(objects: Any, concept: type, otherwise: str) -> dict[str, Any]:
+    built = {}
+    for name, value in objects.items():
+        try:
+            built[name] = from_object(value)
+        except ValueError as error:
+            raise ValueError(f"the features file is damaged at column {name!r}: {error}") from None
+        if not isinstance(built[name], concept):
+            raise ValueError(f"the features file is damaged at column {name!r}: it is {otherwise}")
+    return built

@@ -51,4 +51,6 @@ def _bytes(array: Any) -> Iterable[bytes]:
         yield offsets.to_pybytes()[: 8 * (len(filled) + 1)]
         yield b"" if text is None else text.to_pybytes()
     else:
+        if pa.types.is_date(type_):  # a CSV file does not tell a date from its midnight
+            array = compute.cast(array, pa.timestamp("us"))
         yield "\n".join(map(str, array.to_pylist())).encode()

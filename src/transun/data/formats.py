@@ -81,12 +81,14 @@ class Format(ABC):
         endings: how names of such files end, in lower case; the first is the usual one.
         first_bytes: what every such file begins with, by which data from a pipe is recognised; empty if nothing does.
         written_endings: the endings under which `writer` can write; none for a format that is only read.
+        plain_text: whether files hold nothing but text, so that a column can pass from one to another as it is written.
 
     """
 
     endings: tuple[str, ...]
     first_bytes: bytes = b""
     written_endings: tuple[str, ...] = ()
+    plain_text: bool = False
 
     @abstractmethod
     def read(self, file: Path, columns: Sequence[str] | None) -> "pa.Table":
@@ -228,6 +230,7 @@ class Csv(Format):
 
     endings = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
     written_endings = (".csv",)
+    plain_text = True
 
     def __init__(self, texts: Collection[str] = ()) -> None:
         self.texts = frozenset(texts)

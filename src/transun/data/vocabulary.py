@@ -19,6 +19,8 @@ __all__ = ["Vocabulary", "frequent", "unify"]
 _INTEGER = r"^-?\d{1,18}$"
 # A dense table may be this many times larger than the vocabulary before hashing is the better use of memory.
 _SPARSE = 8
+# The largest vocabulary in which ids are looked up that differ in case or blanks only.
+_HINTED = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +80,7 @@ class Vocabulary(Serialisable):
             if ids.null_count:
                 index[ids.is_null().to_numpy(zero_copy_only=False)] = 0
         if missing is not None:
-            index[missing.to_numpy(zero_copy_only=False)] = self._missing
+            index[missing.to_numpy(zero_copy_only=False)] = self.missing
         return index
 
     def grow(self, ids: "pa.Array") -> "Vocabulary":
@@ -93,8 +95,28 @@ class Vocabulary(Serialisable):
         new = compute.invert(compute.is_in(candidates, value_set=known))
         return Vocabulary(pa.concat_arrays([known, candidates.filter(new)]))
 
+    def alike(self, ids: "pa.Array") -> dict[str, str]:
+        """For texts that are not known but differ from a known one only in case or blanks: which one.
+
+        >>> import pyarrow
+        >>> Vocabulary(["DE", "FR"]).alike(pyarrow.array(["de", "DE ", "IT"], pyarrow.large_string()))
+        {'de': 'DE', 'DE ': 'DE'}
+        """
+        pa, compute = need("pyarrow"), need("pyarrow.compute")
+        # A hint is not worth a second copy of a large vocabulary.
+        if ids.type != pa.large_string() or self.ids.type != pa.large_string() or len(self.ids) > _HINTED:
+            return {}
+        at = compute.index_in(_plain(ids), value_set=self._plain)
+        known = self.ids.take(at)
+        pairs = zip(ids.to_pylist(), known.to_pylist(), strict=True)
+        return {new: old for new, old in pairs if new is not None and old is not None}
+
     @cached_property
-    def _missing(self) -> int:
+    def _plain(self) -> "pa.Array":
+        return _plain(self.ids)
+
+    @cached_property
+    def missing(self) -> int:
         """The index of a missing id, 0 if it is not known."""
         compute = need("pyarrow.compute")
         return int(compute.index(self.ids.is_null(), True).as_py()) + 1
@@ -141,6 +163,12 @@ class Vocabulary(Serialisable):
         known = self.ids.take(pa.array(np.maximum(index - 1, 0)))
         same = compute.fill_null(compute.equal(known, ids), False).to_numpy(zero_copy_only=False)
         return np.where(same, index, 0)
+
+
+def _plain(ids: "pa.Array") -> "pa.Array":
+    """Texts in lower case, without blanks around them."""
+    compute = need("pyarrow.compute")
+    return compute.utf8_lower(compute.utf8_trim_whitespace(ids))
 
 
 def unify(arrays: Sequence["pa.Array"]) -> list["pa.Array"]:

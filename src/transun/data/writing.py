@@ -12,7 +12,7 @@ from transun.support.files import replacing
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["STDOUT", "Write", "require_ending", "writing"]
+__all__ = ["STDOUT", "Write", "require_ending", "writes_plain_text", "writing"]
 
 Write = Callable[["pa.Table"], None]
 STDOUT = Path("-")
@@ -33,11 +33,11 @@ def writing(path: Path) -> Iterator[Write]:
     >>> path.read_text().split()
     ['item,prediction', 'a,1.5', 'b,2']
     """
+    format = _written_format(path)
     if path == STDOUT:
-        with _append(sys.stdout.buffer, CSV) as write:
+        with _append(sys.stdout.buffer, format) as write:
             yield write
         return
-    format = _written_format(path)
     try:
         with replacing(path) as draft, draft.open("wb") as file, _append(file, format) as write:
             yield write
@@ -52,11 +52,21 @@ def require_ending(path: Path) -> None:
     Traceback (most recent call last):
     ValueError: out.xlsx: cannot tell the format by its name; end it in .parquet or .csv, or use - for CSV
     """
-    if path != STDOUT:
-        _written_format(path)
+    _written_format(path)
+
+
+def writes_plain_text(path: Path) -> bool:
+    """Whether the output holds nothing but text, so that columns of a CSV file can pass through as they are written.
+
+    >>> writes_plain_text(Path("out.csv")), writes_plain_text(STDOUT), writes_plain_text(Path("out.parquet"))
+    (True, True, False)
+    """
+    return _written_format(path).plain_text
 
 
 def _written_format(path: Path) -> Format:
+    if path == STDOUT:
+        return CSV
     for format in FORMATS:
         if format.written_endings and path.name.lower().endswith(format.written_endings):
             return format

@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import reduce
 from importlib.metadata import version
+from operator import add
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +14,7 @@ import torch
 
 from transun.data.fingerprint import fingerprint
 from transun.data.seen_rows import row_hashes
+from transun.data.shift import TableShift
 from transun.diagnosis.assessment import assess
 from transun.diagnosis.moments import Floats
 from transun.diagnosis.result import Assessment
@@ -34,7 +37,7 @@ class Evaluation:
     """The assessment of a model, with the predictions, targets and weights (n,) behind it.
 
     `dropped` is the number of rows without a target, which are left out, and `seen` the estimated share of the others
-    that were training rows of the model.
+    that were training rows of the model. `shift` counts what training has not seen.
     """
 
     assessment: Assessment
@@ -43,6 +46,7 @@ class Evaluation:
     weight: Floats | None
     dropped: int
     seen: float
+    shift: TableShift
 
 
 def evaluate_model(
@@ -61,12 +65,13 @@ def evaluate_model(
     columns = _segment_columns(trained, by)
     pa = need("pyarrow")
     numbers = [trained.target, *([trained.weight] if trained.weight else [])]
-    preds, parts, hashes = [], [], []
+    preds, parts, hashes, shifts = [], [], [], []
     label = f"evaluating {name}"
     for chunk in predict_in_chunks(trained, source, numbers=numbers, keep=columns, label=label, progress=progress):
         preds.append(chunk.pred.double())
         parts.append(chunk.columns)
         hashes.append(row_hashes(chunk.x, torch.from_numpy(_numbers(chunk.columns, trained.target).copy())))
+        shifts.append(chunk.shift)
     table = pa.concat_tables(parts, promote_options="permissive")
     pred = torch.cat(preds).numpy()
     y, weight = _numbers(table, trained.target), _numbers(table, trained.weight) if trained.weight else None
@@ -78,7 +83,8 @@ def evaluate_model(
     y, pred, weight = y[usable], pred[usable], None if weight is None else weight[usable]
     segments = table.select(columns).filter(pa.array(usable)) if columns else None
     seen = 0.0 if trained.seen is None else trained.seen.share(np.concatenate(hashes)[usable])
-    return Evaluation(assess(pred, y, weight, segments), pred, y, weight, int((~usable).sum()), seen)
+    dropped = int((~usable).sum())
+    return Evaluation(assess(pred, y, weight, segments), pred, y, weight, dropped, seen, reduce(add, shifts))
 
 
 def evaluate_held_out(trained: TableModel, table: "pa.Table", by: Sequence[str] = ()) -> Assessment:

@@ -232,15 +232,7 @@ def _compare(model: nn.Module, predict: Predict, trained: TableModel) -> float:
 
 
 def _describe(trained: TableModel, name: str, value: Tensor) -> dict[str, Any]:
-    features = trained.features
-    if name in features.numeric:
-        meaning = "a scaled number a row"
-    elif name in features.ranks:
-        meaning = "the rank of a number among those of training, from 0 to 1"
-    else:
-        size = {**features.ids, **features.bags}[name]
-        codes = f"codes 0..{size - 1}" if isinstance(size, int) else f"codes as those of {size!r}"
-        meaning = f"{codes}, 0 for unseen or missing ones" + ("; -1 pads shorter rows" if value.ndim == 2 else "")
+    meaning = trained.features.meanings[name]
     shape = ["batch", "length"] if value.ndim == 2 else ["batch"]
     return {"name": name, "dtype": str(value.dtype).removeprefix("torch."), "shape": shape, "meaning": meaning}
 

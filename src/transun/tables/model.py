@@ -127,7 +127,7 @@ class TableModel:
 
     def update(self, source: Any, recipe: Recipe = Recipe(), *, progress: bool | None = None) -> "TableModel":
         """Continue training with the rows of another day: new ids get vectors of their own, old ones keep theirs."""
-        table = read_table(source)
+        table = read_table(source, verbatim=self.features.types)
         features = self.features.grow(table)
         sizes = {name: size for name, size in {**features.ids, **features.bags}.items() if isinstance(size, int)}
         grown = replace(self, features=features, model=grow(self.model, sizes))

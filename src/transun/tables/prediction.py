@@ -3,14 +3,17 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from transun.data.columns import Columns, open_columns
+from transun.data.columns import WHOLE_BELOW, Columns, open_columns
 from transun.data.schema import MissingColumnError
+from transun.data.shift import TableShift
 from transun.support.progress import Progress
 from transun.support.text_form import dumps
 from transun.tables.model import TableModel
@@ -18,10 +21,10 @@ from transun.tables.model import TableModel
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["PredictedChunk", "predict_in_chunks"]
+__all__ = ["PredictedChunk", "predict_in_chunks", "shift_of"]
 
-# Smaller CSV files are read whole: the types of their columns are then inferred from all values, as in training.
-_WHOLE = 1 << 28
+# Smaller CSV files are read whole: types of columns that the model does not know are then guessed from all values.
+_WHOLE = WHOLE_BELOW
 # From here on a float cannot represent every whole number.
 _EXACT = 2.0**53
 
@@ -30,13 +33,15 @@ _EXACT = 2.0**53
 class PredictedChunk:
     """Consecutive rows of a table: some of their columns, predictions (n,), and quantiles (n,) by level.
 
-    `x` is what the model predicted from, the encoded columns.
+    `x` is what the model predicted from, the encoded columns. `shift` counts what training has not seen; the sum over
+    all chunks is that of the table.
     """
 
     columns: "pa.Table"
     pred: Tensor
     quantiles: dict[float, Tensor]
     x: dict[str, Tensor]
+    shift: TableShift
 
 
 @torch.no_grad()
@@ -46,6 +51,7 @@ def predict_in_chunks(
     *,
     numbers: Sequence[str] = (),
     keep: Sequence[str] = (),
+    verbatim: bool = False,
     quantiles: Sequence[float] = (),
     label: str = "predicting",
     progress: bool | None = None,
@@ -54,10 +60,12 @@ def predict_in_chunks(
 
     Args:
         trained: the model.
-        source: what `read_table` takes. Parquet files are streamed, CSV files from 256 MB on; the types of a streamed
-            CSV column are inferred from its first megabyte.
+        source: what `read_table` takes. Parquet files are streamed, CSV files from 256 MB on. The columns of the model
+            are read in the types that they had in training.
         numbers: columns of the table to return too, which must hold numbers, such as the target.
-        keep: columns of the table to return too, of any kind.
+        keep: columns of the table to return too, of any kind. Types of CSV columns that the model does not know are
+            guessed, from the first megabyte if the file is streamed.
+        verbatim: return the kept columns of a CSV file as text, as it is written.
         quantiles: levels between 0 and 1, for heads that have a law of y|x.
         label: the text of the progress bar.
         progress: show the bar; None shows it on a terminal.
@@ -78,20 +86,35 @@ def predict_in_chunks(
             "QuantileMean() or GaussianMixture()"
         )
     wanted = list(dict.fromkeys([*numbers, *keep]))
-    columns = _open(trained, source, list(numbers), wanted)
+    columns = _open(trained, source, list(numbers), wanted, keep if verbatim else ())
     with Progress(label, columns.size, progress) as bar:
         for chunk in columns.chunks():
             kept = chunk.table.select(wanted)
-            if columns.infers_types:
-                _require_exact(kept)
+            if not verbatim:
+                kept = trained.features.convert(kept)
+                if columns.infers_types:
+                    _require_exact(kept)
             yield _predict(trained, chunk.table, kept, quantiles)
             bar.advance(chunk.done)
 
 
-def _open(trained: TableModel, source: Any, numbers: list[str], wanted: list[str]) -> Columns:
+def shift_of(trained: TableModel, source: Any) -> TableShift:
+    """How the rows of a table differ from those of training, before anything is predicted; files are streamed.
+
+    >>> trained = train({"item": ["a", "b"], "gmv": [1.0, 3.0]}, "gmv", MSE())
+    >>> shift_of(trained, {"item": ["b", "c", "d"]}).columns["item"].unseen
+    2
+    """
+    shifts = [trained.features.shift(chunk.table) for chunk in _open(trained, source, [], []).chunks()]
+    return reduce(add, shifts)
+
+
+def _open(
+    trained: TableModel, source: Any, numbers: list[str], wanted: list[str], verbatim: Sequence[str] = ()
+) -> Columns:
     names = list(dict.fromkeys([*wanted, *trained.features.sources]))
     try:
-        return open_columns(source, numbers, names, whole_below=_WHOLE)
+        return open_columns(source, numbers, names, verbatim={*trained.features.types, *verbatim}, whole_below=_WHOLE)
     except MissingColumnError as error:
         if error.name in trained.features.sources and error.name not in wanted:
             raise ValueError(f"the model was trained with a column that the data lacks: {error}") from None
@@ -100,12 +123,13 @@ def _open(trained: TableModel, source: Any, numbers: list[str], wanted: list[str
 
 def _predict(trained: TableModel, table: "pa.Table", kept: "pa.Table", quantiles: Sequence[float]) -> PredictedChunk:
     model = trained.model.eval()
-    x = trained.features.encode(table)
+    typed = trained.features.convert(table.select(list(trained.features.sources)))
+    x = trained.features.encode(typed)
     raw = model.raw(x)
     pred = model.over_members(model.head(raw))
     law = model.head.distribution
     of_levels = {} if law is None else {level: model.over_members(law.quantile(raw, level)) for level in quantiles}
-    return PredictedChunk(kept, pred, of_levels, x)
+    return PredictedChunk(kept, pred, of_levels, x, trained.features.shift(typed))
 
 
 def _require_exact(kept: "pa.Table") -> None:

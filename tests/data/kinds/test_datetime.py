@@ -2,6 +2,7 @@ from datetime import datetime
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from sklearn.preprocessing import StandardScaler
 
 from transun.data import Datetime, Features
@@ -29,12 +30,24 @@ def test_sizes_of_times_cover_the_calendar() -> None:
     assert features.numeric == ("t.age",)
 
 
-def test_hours_are_those_of_the_time_zone() -> None:
+@pytest.mark.parametrize(("zone", "hour", "weekday"), [("UTC", 22, 5), ("Europe/Berlin", 0, 6)])
+def test_hours_are_those_of_the_zone_of_training(zone: str, hour: int, weekday: int) -> None:
     moments = pa.array([datetime(2022, 7, 1, 22)]).cast(pa.timestamp("us", "UTC"))
-    local = moments.cast(pa.timestamp("us", "Europe/Berlin"))
-    features = Features({"t": Datetime(("hour", "weekday"))}).fit({"t": moments})
-    assert features.encode({"t": moments})["t.hour"].tolist() == [23]
-    assert {name: tensor.tolist() for name, tensor in features.encode({"t": local}).items()} == {
-        "t.hour": [1],
-        "t.weekday": [6],  # Saturday
-    }
+    features = Features({"t": Datetime(("hour", "weekday"))}).fit({"t": moments.cast(pa.timestamp("us", zone))})
+    expected = {"t.hour": [1 + hour], "t.weekday": [weekday]}  # Friday evening is Saturday in Berlin
+    local = datetime(2022, 7, 1 + (hour == 0), hour)
+    for same in (
+        moments,
+        moments.cast(pa.timestamp("s", "Asia/Tokyo")),
+        ["2022-07-02T07:00:00+09:00"],
+        [local],  # without a zone: the clock on the wall
+        [local.isoformat(" ")],
+    ):
+        assert {name: tensor.tolist() for name, tensor in features.encode({"t": same}).items()} == expected
+
+
+def test_instants_are_refused_where_training_had_local_times() -> None:
+    features = Features({"t": Datetime(("hour",))}).fit({"t": ["2022-07-01 22:00:00"]})
+    with pytest.raises(ValueError, match="column 't' has the time zone UTC and had none in training"):
+        features.encode({"t": ["2022-07-01T22:00:00Z"]})
+    assert features.encode({"t": [None]})["t.hour"].tolist() == [0]

@@ -11,6 +11,7 @@ from torch import Tensor
 from transun.data.kinds.ids import Id, IdEncoder
 from transun.data.kinds.kind import Inputs, Kind, require_fitted, require_values
 from transun.data.kinds.layout import Layout, Lists
+from transun.data.shift import Profile, Shift
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -86,6 +87,16 @@ class Bag(Kind):
 
     def missing(self, name: str, table: "pa.Table") -> float:
         return float((self.layout.read(name, table).counts == 0).mean())
+
+    def profile(self, name: str, table: "pa.Table") -> Profile:
+        return Profile(self.missing(name, table), self.of.share_unseen(name, self.ids(name, table)))
+
+    def shift(self, name: str, table: "pa.Table", training: Profile) -> Shift:
+        ids, counts = self.layout.read(name, table)
+        return self.of.count(name, ids, len(counts), int((counts == 0).sum()))
+
+    def meanings(self, name: str) -> dict[str, str]:
+        return {name: f"{self.of.codes(name)}; missing ones are left out, and -1 pads shorter rows"}
 
     def ids(self, name: str, table: "pa.Table") -> "pa.Array":
         return self.layout.read(name, table).ids

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from transun.data.kinds.kind import Inputs, Kind, require_values
 from transun.data.kinds.number import Standardised
+from transun.data.logical import LogicalType, TimeType
 from transun.data.table import as_times, column_array
 from transun.support.extras import need
 
@@ -31,6 +32,10 @@ class _Part(ABC):
     def inputs(self, name: str, age: Standardised) -> Inputs:
         """Their names and sizes."""
 
+    @abstractmethod
+    def meanings(self, name: str, age: Standardised) -> dict[str, str]:
+        """What their values mean."""
+
 
 @dataclass(frozen=True)
 class _Calendar(_Part):
@@ -46,6 +51,9 @@ class _Calendar(_Part):
     def inputs(self, name: str, age: Standardised) -> Inputs:
         return Inputs(ids={name: self.size + 1})
 
+    def meanings(self, name: str, age: Standardised) -> dict[str, str]:
+        return {name: f"codes 0..{self.size}: 0 for a missing time, else {self.function} + {1 - self.first}"}
+
 
 @dataclass(frozen=True)
 class _Age(_Part):
@@ -54,6 +62,9 @@ class _Age(_Part):
 
     def inputs(self, name: str, age: Standardised) -> Inputs:
         return age.inputs(name)
+
+    def meanings(self, name: str, age: Standardised) -> dict[str, str]:
+        return age.meanings(name)
 
 
 _PARTS: dict[str, _Part] = {
@@ -68,9 +79,9 @@ _PARTS: dict[str, _Part] = {
 class Datetime(Kind):
     """Times as tensors `name.hour`, `name.weekday`, `name.month` of ids, 0 if missing, and `name.age`, standardised.
 
-    An hour h has index 1 + h, a weekday 1 (Monday) to 7, a month 1 to 12, in the column's own time zone. Age is counted
-    in days up to now; because it is standardised, the moment that counts as now cancels. Age lets a network follow a
-    trend and extrapolate it; leave it out if the trend will not continue.
+    An hour h has index 1 + h, a weekday 1 (Monday) to 7, a month 1 to 12, in the time zone of the training rows. Age is
+    counted in days up to now; because it is standardised, the moment that counts as now cancels. Age lets a network
+    follow a trend and extrapolate it; leave it out if the trend will not continue.
 
     Args:
         parts: which of "hour", "weekday", "month", "age" to make.
@@ -109,6 +120,13 @@ class Datetime(Kind):
         parts = [_PARTS[part].inputs(f"{name}.{part}", self.age) for part in self.parts]
         ids = {key: size for inputs in parts for key, size in inputs.ids.items()}
         return Inputs(ids=ids, numeric=tuple(key for inputs in parts for key in inputs.numeric))
+
+    def logical_types(self, name: str, table: "pa.Table") -> dict[str, LogicalType]:
+        return {name: TimeType(self._times(name, table).type.tz)}  # of text, the zone that it is read in
+
+    def meanings(self, name: str) -> dict[str, str]:
+        parts = [_PARTS[part].meanings(f"{name}.{part}", self.age) for part in self.parts]
+        return {key: meaning for meanings in parts for key, meaning in meanings.items()}
 
     def missing(self, name: str, table: "pa.Table") -> float:
         times = self._times(name, table)

@@ -11,11 +11,16 @@ from torch import Tensor
 
 from transun.data.hashing import hash_text, per_distinct
 from transun.data.kinds.kind import Inputs, Kind, require_fitted, require_values
+from transun.data.shift import Profile, Shift
 from transun.data.table import as_ids, column_array
 from transun.data.vocabulary import Vocabulary, frequent
+from transun.support.extras import need
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+# Ids without an index of their own among which examples and hints are looked for.
+_LOOKED_AT = 1000
 
 
 class IdEncoder(Kind):
@@ -37,6 +42,36 @@ class IdEncoder(Kind):
     def size(self, name: str) -> int:
         """How many indices there are."""
 
+    def unseen(self, name: str, ids: "pa.Array") -> "pa.Array":
+        """Those of the ids that have no index of their own; none, where every id has one."""
+        return ids.slice(0, 0)
+
+    def alike(self, ids: "pa.Array") -> dict[str, str]:
+        """For ids that differ from a known one only in case or blanks: which one."""
+        return {}
+
+    @abstractmethod
+    def codes(self, name: str) -> str:
+        """What the indices mean, for whoever encodes ids without this library."""
+
+    def count(self, name: str, ids: "pa.Array", rows: int, missing: int) -> Shift:
+        """How ids, several a row in a bag, differ from those of training."""
+        unseen = self.unseen(name, ids)
+        examples = unseen.slice(0, _LOOKED_AT).unique()
+        hints = (f"{new!r} is {known!r}" for new, known in self.alike(examples).items())
+        return Shift(
+            rows,
+            missing,
+            values=len(ids) - ids.null_count,
+            unseen=len(unseen),
+            examples=tuple(str(value) for value in examples.slice(0, 3).to_pylist()),
+            hints=tuple(hints)[:3],
+        )
+
+    def share_unseen(self, name: str, ids: "pa.Array") -> float:
+        """The share of ids that have no index of their own."""
+        return float(len(self.unseen(name, ids)) / max(len(ids) - ids.null_count, 1))
+
     def fit(self, name: str, table: "pa.Table", other_ids: Sequence["pa.Array"] = ()) -> Self:
         require_values(name, self.missing(name, table))
         return self if self.shares_table_with else self.learn(name, [self.ids(name, table), *other_ids])
@@ -52,6 +87,16 @@ class IdEncoder(Kind):
 
     def missing(self, name: str, table: "pa.Table") -> float:
         return float(self.ids(name, table).null_count / len(table))
+
+    def profile(self, name: str, table: "pa.Table") -> Profile:
+        return Profile(self.missing(name, table), self.share_unseen(name, self.ids(name, table)))
+
+    def shift(self, name: str, table: "pa.Table", training: Profile) -> Shift:
+        ids = self.ids(name, table)
+        return self.count(name, ids, len(ids), ids.null_count)
+
+    def meanings(self, name: str) -> dict[str, str]:
+        return {name: self.codes(name)}
 
     def ids(self, name: str, table: "pa.Table") -> "pa.Array":
         return as_ids(f"column {name!r}", column_array(table, name))
@@ -108,6 +153,19 @@ class Id(IdEncoder):
     def size(self, name: str) -> int:
         return len(require_fitted(name, self.vocabulary))
 
+    def unseen(self, name: str, ids: "pa.Array") -> "pa.Array":
+        return ids.filter(need("pyarrow").array(self.index(name, ids) == 0)).drop_null()
+
+    def alike(self, ids: "pa.Array") -> dict[str, str]:
+        return {} if self.vocabulary is None else self.vocabulary.alike(ids)
+
+    def codes(self, name: str) -> str:
+        vocabulary: Vocabulary = require_fitted(name, self.vocabulary)
+        last, missing = len(vocabulary) - 1, vocabulary.missing
+        if missing:
+            return f"codes 0..{last}: {missing} for a missing id, 0 for one that training has not seen"
+        return f"codes 0..{last}: 0 for a missing id and for one that training has not seen"
+
 
 @dataclass(frozen=True)
 class HashedId(IdEncoder):
@@ -150,3 +208,6 @@ class HashedId(IdEncoder):
 
     def size(self, name: str) -> int:
         return self.rows
+
+    def codes(self, name: str) -> str:
+        return f"codes 0..{self.rows - 1}: 0 for a missing id, for others a hash"

@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 from torch import Tensor
 
+from transun.data.logical import LogicalType, logical_type
 from transun.data.saving import Serialisable
+from transun.data.shift import Profile, Shift
+from transun.data.table import column_array
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,7 +49,7 @@ class Kind(Serialisable, ABC):
     A kind is a frozen dataclass. Its first fields are what a person declares; then come those that `fit` learns, which
     are None until then and marked `repr=False`. So a fitted kind needs no other state: it is compared, printed and
     saved by its fields. A new kind is one class with `fit`, `encode`, `inputs` and `missing`; defining it registers it
-    for saving and loading.
+    for saving and loading. What else a kind can say about its rows has a default.
     """
 
     shares_table_with: str | None = None
@@ -75,6 +78,24 @@ class Kind(Serialisable, ABC):
     @abstractmethod
     def missing(self, name: str, table: "pa.Table") -> float:
         """The share of rows without a value."""
+
+    def logical_types(self, name: str, table: "pa.Table") -> dict[str, LogicalType]:
+        """The logical type of each of the columns that are read, in which new rows will be read too."""
+        return {source: logical_type(column_array(table, source).type) for source in self.sources(name)}
+
+    def profile(self, name: str, table: "pa.Table") -> Profile:
+        """What the training rows are like, to which new rows are compared."""
+        return Profile(self.missing(name, table))
+
+    def shift(self, name: str, table: "pa.Table", training: Profile) -> Shift:
+        """How the rows of a table, at least one, differ from those of training."""
+        return Shift(len(table), round(self.missing(name, table) * len(table)))
+
+    def meanings(self, name: str) -> dict[str, str]:
+        """What the values of each tensor mean, for whoever encodes rows without this library."""
+        inputs = self.inputs(name)
+        sizes = {**inputs.ids, **inputs.bags}
+        return dict.fromkeys(inputs.names, "a number a row") | {key: f"codes of {sizes[key]} ids" for key in sizes}
 
     def ids(self, name: str, table: "pa.Table") -> "pa.Array":
         """All ids of the column, for the vocabulary of the column whose table it shares."""

@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 
 from transun.data.kinds.kind import Inputs, Kind, require_fitted, require_values
+from transun.data.logical import FractionType, LogicalType, TextType
+from transun.data.shift import Profile, Shift
 from transun.data.table import as_numbers, column_array
 
 if TYPE_CHECKING:
@@ -19,10 +21,37 @@ if TYPE_CHECKING:
 _INTERVALS = 128
 # Larger numbers, infinity included, count as this one: differences and ratios of two of them stay finite.
 _LARGEST = 1e300
+_INDICATOR = "1 where the number is missing, else 0"
+
+
+class NumberKind(Kind):
+    """A kind of one number a row."""
+
+    def missing(self, name: str, table: "pa.Table") -> float:
+        return float(np.isnan(_numbers(name, table)).mean())
+
+    def logical_types(self, name: str, table: "pa.Table") -> dict[str, LogicalType]:
+        # Numbers that are written as text are numbers.
+        return {
+            source: FractionType() if type_ == TextType() else type_
+            for source, type_ in super().logical_types(name, table).items()
+        }
+
+    def profile(self, name: str, table: "pa.Table") -> Profile:
+        v = _numbers(name, table)
+        known = np.clip(v[~np.isnan(v)], -_LARGEST, _LARGEST)
+        ends = (float(known.min()), float(known.max())) if len(known) else (None, None)
+        return Profile(float(np.isnan(v).mean()), 0.0, *ends)
+
+    def shift(self, name: str, table: "pa.Table", training: Profile) -> Shift:
+        v = _numbers(name, table)
+        below = 0 if training.smallest is None else int((v < training.smallest).sum())
+        above = 0 if training.largest is None else int((v > training.largest).sum())
+        return Shift(len(v), int(np.isnan(v).sum()), below=below, above=above)
 
 
 @dataclass(frozen=True)
-class Number(Kind):
+class Number(NumberKind):
     """Numbers as two tensors: `name`, on a log-like scale without an end, and `name.rank`, the share of smaller ones.
 
     The first is (a - mean) / sd of a = arsinh((v - median) / scale), where arsinh(u) is u near 0 and ±log(2|u|) far
@@ -118,12 +147,15 @@ class Number(Kind):
         indicator = (f"{name}.missing",) if require_fitted(name, self.indicator) else ()
         return Inputs(numeric=(name, *indicator), ranks=(f"{name}.rank",))
 
-    def missing(self, name: str, table: "pa.Table") -> float:
-        return _missing(_numbers(name, table))
+    def meanings(self, name: str) -> dict[str, str]:
+        return {
+            name: "a number on the scale of training, 0 for a missing one",
+            f"{name}.rank": "the rank of a number among those of training, from 0 to 1; 0.5 for a missing one",
+        } | ({f"{name}.missing": _INDICATOR} if self.indicator else {})
 
 
 @dataclass(frozen=True)
-class Buckets(Kind):
+class Buckets(NumberKind):
     """Numbers as ids of buckets of equal frequency: 0 if missing, else 1 + |{edges < v}|.
 
     The paper's choice: any shape of dependence can be learned, outliers do no harm, and units do not matter; but the
@@ -171,12 +203,13 @@ class Buckets(Kind):
     def inputs(self, name: str) -> Inputs:
         return Inputs(ids={name: len(require_fitted(name, self.edges)) + 2})
 
-    def missing(self, name: str, table: "pa.Table") -> float:
-        return _missing(_numbers(name, table))
+    def meanings(self, name: str) -> dict[str, str]:
+        edges = require_fitted(name, self.edges)
+        return {name: f"codes 0..{len(edges) + 1}: 0 for a missing number, else 1 + the number of edges below it"}
 
 
 @dataclass(frozen=True)
-class Standardised(Kind):
+class Standardised(NumberKind):
     """Numbers with mean 0 and deviation 1 in training: (v - mean) / sd; 0 if missing, with an indicator.
 
     Cheap and smooth, and it keeps the order, unlike `Buckets`; but an outlier stays as far out as it was, so declare
@@ -228,16 +261,13 @@ class Standardised(Kind):
     def inputs(self, name: str) -> Inputs:
         return Inputs(numeric=(name, f"{name}.missing") if require_fitted(name, self.indicator) else (name,))
 
-    def missing(self, name: str, table: "pa.Table") -> float:
-        return _missing(_numbers(name, table))
+    def meanings(self, name: str) -> dict[str, str]:
+        indicator = {f"{name}.missing": _INDICATOR} if self.indicator else {}
+        return {name: "a number less its mean by its deviation in training, 0 for a missing one"} | indicator
 
 
 def _numbers(name: str, table: "pa.Table") -> np.ndarray:
     return as_numbers(f"column {name!r}", column_array(table, name))
-
-
-def _missing(v: np.ndarray) -> float:
-    return float(np.isnan(v).mean())
 
 
 def _log_like(v: np.ndarray, median: float, scale: float) -> np.ndarray:
