@@ -198,3 +198,91 @@ def test_a_pipe_is_read_as_a_file_is(here, run, monkeypatch):
     np.testing.assert_allclose(
         pl.read_parquet("p.parquet")["prediction"], load("model").predict("orders.parquet"), rtol=1e-5
     )
+
+
+QUICK = ("--target", "gmv", "--head", "LogMSE()", "--epochs", 1, "--exclude", "predicted")
+
+
+def test_columns_that_no_kind_reads_are_left_out_of_a_training(here, run):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pq.read_table("orders.parquet").slice(0, 300)
+    odd = {
+        "fields": pa.array([{"a": 1}, {"a": 2}] * 150),
+        "entries": pa.array([[("a", 1)], []] * 150, pa.map_(pa.string(), pa.int64())),
+        "took": pa.array(range(300), pa.duration("s")),
+        "vector": pa.array([[0.5, 1.5], [2.5, 3.5]] * 150),
+    }
+    for name, values in odd.items():
+        table = table.append_column(name, values)
+    pq.write_table(table, "odd.parquet")
+    told = run("fit", "odd.parquet", *QUICK, "--out", "new").out
+    assert load("new").features.why.keys() >= odd.keys()
+    assert not load("new").features.columns.keys() & odd.keys()
+    assert all(name in told for name in odd)
+    run("predict", "new", "odd.parquet", "--keep", "fields", "--out", "p.parquet")
+    assert (
+        "CSV cannot hold struct"
+        in run("predict", "new", "odd.parquet", "--keep", "fields", "--out", "p.csv", code=2).err
+    )
+
+
+def test_a_column_that_gives_the_target_away_is_named_in_the_plan(here, run):
+    told = " ".join(run("fit", "orders.csv", *QUICK, "--out", "new").out.split())
+    assert "FOLLOWS" in told  # refunded = 0.1 · gmv
+    assert "FOLLOWS" in load("new").features.why["refunded"]
+
+
+def test_folders_say_what_is_read_and_what_is_left_out(here, run):
+    folder = here / "days"
+    (folder / ".ipynb_checkpoints").mkdir(parents=True)
+    frame = pl.read_csv("orders.csv")
+    for number, part in enumerate((frame.head(900), frame.tail(600))):
+        part.write_csv(folder / f"{number}.csv")
+    frame.write_csv(folder / ".ipynb_checkpoints" / "0-checkpoint.csv")
+    (folder / "notes.txt").write_text("hello")
+    sentence = "days: 2 files are read, 0.csv to 1.csv; left out: .ipynb_checkpoints/0-checkpoint.csv, notes.txt"
+    informed = run("info", "days", "--json")
+    assert json.loads(informed.out)["rows"] == 1500
+    assert sentence in informed.err
+    assert sentence in run("predict", "model", "days", "--out", "p.parquet").err
+    assert len(pl.read_parquet("p.parquet")) == 1500
+    np.testing.assert_allclose(
+        pl.read_parquet("p.parquet")["prediction"], load("model").predict("orders.parquet"), rtol=1e-5
+    )
+    frame.write_parquet(folder / "2.parquet")
+    for command in (
+        ("info", "days"),
+        ("fit", "days", *QUICK, "--out", "new"),
+        ("predict", "model", "days", "--out", "p.csv"),
+        ("evaluate", "model", "days"),
+        ("diagnose", "days", "--target", "gmv", "--pred", "predicted"),
+        ("debias", "days", "--target", "gmv", "--pred", "predicted", "--out", "fixed.csv"),
+    ):
+        assert "files of several formats, as 2.parquet and 0.csv" in run(*command, code=2).err
+
+
+def test_files_that_differ_in_types_are_named_with_the_column(here, run):
+    folder = here / "days"
+    folder.mkdir()
+    frame = pl.read_parquet("orders.parquet")
+    frame.write_parquet(folder / "a.parquet")
+    frame.with_columns(pl.col("item_id").cast(pl.String)).write_parquet(folder / "b.parquet")
+    for command in (
+        ("info", "days"),
+        ("fit", "days", *QUICK, "--out", "new"),
+        ("predict", "model", "days", "--out", "p.csv"),
+        ("evaluate", "model", "days"),
+        ("diagnose", "days", "--target", "gmv", "--pred", "predicted", "--by", "item_id"),
+    ):
+        told = run(*command, code=2).err
+        assert "b.parquet: column 'item_id' holds text, but numbers in" in told
+        assert "write both files alike" in told
+
+
+@pytest.mark.parametrize("command", [("fit", "new.csv", *QUICK), ("predict", "model", "new.csv", "--out", "p.csv")])
+def test_another_code_page_is_told_with_the_remedy(here, run, command):
+    frame = pl.read_csv("orders.csv").with_columns(country=pl.lit("Österreich"))
+    (here / "new.csv").write_bytes(frame.write_csv().encode("cp1252"))
+    assert "new.csv is not in UTF-8" in run(*command, code=2).err

@@ -1,9 +1,11 @@
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from encoding import same
@@ -161,19 +163,28 @@ def test_real_ids_are_those_of_pandas() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "kind"),
+    ("name", "values", "kind"),
     [
-        ([2015, 2016, 2017, 2019] * 30, "Number()"),  # years
-        ([30, 31, 32, 33, 34] * 24, "Number()"),  # weeks
-        ([1, 2, 3, 4, 5, 6] * 20, "Id()"),  # codes, months
-        ([0, 1, 2] * 40, "Id()"),
-        ([10, 20, 30, 40] * 30, "Id()"),  # codes with gaps
-        ([7, 8] * 60, "Id()"),
+        ("x", [2015, 2016, 2017, 2019], "Number()"),  # years
+        ("x", [1995, 2003, 2019, 2021], "Number()"),  # years with gaps
+        ("x", [30, 31, 32, 33, 34], "Number()"),  # weeks
+        ("cut_week", [8, 12, 23, 44], "Number()"),  # weeks with gaps
+        ("WeekNumber", [1, 2, 3, 4, 5, 6, 7, 8], "Number()"),
+        ("month", [202211, 202212, 202301], "Number()"),
+        ("x", [8, 12, 16, 20, 24], "Number()"),  # evenly spread
+        ("month", [1, 2, 3, 4, 5, 6], "Id()"),  # begins again
+        ("day_of_week", [0, 1, 2, 3, 4], "Id()"),
+        ("x", [1, 2, 3, 4, 5, 6], "Id()"),  # codes
+        ("x", [0, 1, 2], "Id()"),
+        ("x", [10, 20, 30, 40], "Id()"),  # codes with gaps
+        ("x", [3, 17, 58, 90, 91], "Id()"),
+        ("week_id", [30, 31, 32, 33, 34], "Id()"),
+        ("x", [7, 8], "Id()"),
     ],
 )
-def test_years_and_weeks_are_numbers_with_an_order(values, kind):
-    features = infer({"x": values, "y": [1.0, 2.0] * 60}, "y")
-    assert str(features.columns["x"]) == kind
+def test_years_and_weeks_are_numbers_with_an_order(name, values, kind):
+    rows = {name: (values * 120)[:120], "y": [1.0, 2.0] * 60}
+    assert str(infer(rows, "y").columns[name]) == kind
 
 
 def test_a_new_year_is_beyond_the_others():
@@ -187,3 +198,100 @@ def test_the_row_index_of_a_file_is_no_feature(name):
     features = infer({name: range(120), "x": [0, 1] * 60, "y": [1.0, 2.0] * 60}, "y")
     assert list(features.columns) == ["x"]
     assert "row index" in features.why[name]
+
+
+Y = np.random.default_rng(0).lognormal(0.0, 2.0, 400)
+NOISE = np.random.default_rng(1).standard_normal(400)
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        (1.2 * Y, True),
+        (-np.log(Y), True),  # falls with the target
+        (np.round(Y, 1) + 3.0, True),
+        (np.where(np.arange(400) % 9, Y, NAN), True),  # where it is known
+        (Y + 0.01 * NOISE, True),
+        (Y * np.exp(0.5 * NOISE), False),  # a good feature
+        (NOISE, False),
+        ((Y > 1).astype(float), False),  # two values
+        (1e300 * NOISE, False),
+        (np.where(np.arange(400) == Y.argmax(), 1e9, NOISE), False),  # one row makes up a correlation
+    ],
+)
+def test_a_column_that_gives_the_target_away_is_named(values, told):
+    features = infer({"x": values, "z": NOISE > 0, "y": Y}, "y")
+    assert ("FOLLOWS THE TARGET" in features.why["x"]) == told
+    assert "x" in features.columns  # said, not decided
+    assert ("FOLLOWS THE TARGET" in features.summary()) == told
+
+
+def test_spearman_is_that_of_scipy():
+    from scipy.stats import pearsonr, spearmanr
+
+    from transun.data.inference import _correlation, _ranks
+
+    both = np.stack([np.round(Y), np.round(Y * np.exp(NOISE))])
+    assert _correlation(both) == pytest.approx(pearsonr(*both).statistic)
+    assert _correlation(np.stack([_ranks(part) for part in both])) == pytest.approx(spearmanr(*both).statistic)
+
+
+@pytest.mark.parametrize(
+    ("column", "reason"),
+    [
+        (pa.array([{"a": 1}, {"a": 2}] * 60), "struct<a: int64> .*write its fields as columns of their own"),
+        (pa.array([[("a", 1)], []] * 60, pa.map_(pa.string(), pa.int64())), "map<.*write its entries as columns"),
+        (pa.array([1, 2] * 60, pa.duration("s")), r"duration\[s\] .*such as seconds"),
+        (pa.array([1, 2] * 60, pa.time32("s")), r"time32\[s\] .*such as hours"),
+        (pa.array([b"a", b"b"] * 60), "binary .*write it as text"),
+        (pa.array([[0.5, 1.5], [0.25]] * 60), "lists of fractions.*write each element as a column of its own"),
+        (pa.array([[[1]], [[2]]] * 60), "lists of list<.*> are no kind"),
+        (pa.array([[], None] * 60, pa.list_(pa.int64())), "lists without a value"),
+        (
+            pa.array([2**70, 2**70 + 1] * 60, pa.decimal128(38, 0)),
+            "integers of more than 15 digits: write them as text",
+        ),
+        (pa.array(["1,234", "5,678", "901"] * 40), "numbers with commas.*write 1234.5"),
+        (pd.arrays.IntervalArray.from_breaks([0, 1, 2])[[0, 1] * 60], "struct<.*write its fields"),
+    ],
+)
+def test_what_no_kind_reads_is_left_out_with_a_remedy(column, reason):
+    frame = pd.DataFrame({"x": [0, 1] * 60, "y": [1.0, 2.0] * 60})
+    source = (
+        pa.table({"odd": column, "x": frame["x"], "y": frame["y"]})
+        if isinstance(column, pa.Array)
+        else (frame.assign(odd=column))
+    )
+    features = infer(source, "y")
+    assert list(features.columns) == ["x"]
+    assert re.search(reason, features.why["odd"])
+
+
+@pytest.mark.parametrize(
+    ("column", "kind"),
+    [
+        (pa.array([[1.0, None], [2.0]] * 60), "Bag()"),  # pandas writes integers so
+        (pa.RunEndEncodedArray.from_arrays([60, 120], pa.array([1.5, 2.5])), "Number()"),
+        (pa.ExtensionArray.from_storage(pa.opaque(pa.int64(), "t", "v"), pa.array([5, 9] * 60)), "Id()"),
+    ],
+)
+def test_other_encodings_are_decoded(column, kind):
+    features = infer(pa.table({"odd": column, "y": [1.0, 2.0] * 60}), "y")
+    assert str(features.columns["odd"]) == kind
+
+
+def test_one_text_among_numbers_is_named():
+    texts = [f"{i / 7:.3f}" for i in range(200)]
+    texts[150] = "abc"
+    twice = {"price": texts * 2, "y": [1.0, 2.0] * 200}
+    assert "numbers but for 1 such as 'abc' in row 150" in infer(twice, "y").why["price"]
+    once = {"price": texts, "x": [0, 1] * 100, "y": [1.0, 2.0] * 100}
+    assert "numbers but for 1 such as 'abc' in row 150" in infer(once, "y").why["price"]
+    words = {"city": ["Rom", "Ulm", "1"] * 40, "y": [1.0, 2.0] * 60}
+    assert "but for" not in infer(words, "y").why["city"]
+
+
+@pytest.mark.parametrize("make", [dict, pd.DataFrame])
+def test_integers_above_64_bits_are_told(make):
+    with pytest.raises(ValueError, match="integers above 2⁶³: give them as text"):
+        infer(make({"x": [2**70, 2**70 + 1], "y": [1.0, 2.0]}), "y")

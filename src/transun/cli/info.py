@@ -10,6 +10,7 @@ import typer
 from transun.cli.app import app
 from transun.cli.options import Json
 from transun.cli.output import print_table
+from transun.cli.sources import readable
 from transun.models.description import is_saved_model
 
 # The libraries in use, and the extra that installs those that are not always installed.
@@ -112,7 +113,8 @@ def _model(folder: Path, as_json: bool) -> None:
 def _data(path: Path, as_json: bool) -> None:
     from transun.data.table import overview
 
-    table = overview(path)
+    with readable(path) as source:
+        table = overview(source)
     if as_json:
         typer.echo(json.dumps({"rows": table.rows, "columns": table.columns}))
         return

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import typer
+
 from transun.models.description import is_saved_model
 from transun.support.suggest import did_you_mean
 
@@ -29,8 +31,16 @@ STDIN = Path("-")
 
 @contextmanager
 def readable(data: Path) -> Iterator[Path]:
-    """The path of the data; standard input is copied into a temporary file first."""
+    """The path of the data; standard input is copied into a temporary file first.
+
+    Of a folder it is said, on standard error, which files are read and which are left out.
+    """
     if data != STDIN:
+        if data.is_dir():
+            from transun.data.formats import describe_folder
+            from transun.report.formatting import visible_line
+
+            typer.echo(visible_line(f"{data}: {describe_folder(data)}"), err=True)
         yield data
         return
     from transun.data.columns import spooled

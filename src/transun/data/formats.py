@@ -26,7 +26,17 @@ from transun.support.suggest import did_you_mean
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["CSV", "FORMATS", "PARQUET", "Format", "MemoryStream", "TableStream", "find_files", "format_of"]
+__all__ = [
+    "CSV",
+    "FORMATS",
+    "PARQUET",
+    "Format",
+    "MemoryStream",
+    "TableStream",
+    "describe_folder",
+    "find_files",
+    "format_of",
+]
 
 # Rows of a piece of a table in memory: a float64 column of them fits in a core's cache.
 _PIECE_ROWS = 1 << 15
@@ -364,3 +374,27 @@ def find_files(path: Path) -> tuple[Format, list[Path]]:
     if path.stat().st_size == 0:
         raise ValueError(f"{path} is an empty file: nothing was ever written to it")
     return format, [path]
+
+
+def describe_folder(folder: Path) -> str:
+    """Which files of a folder are the table, and what else is there, in a sentence.
+
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> for name in ("a.csv", "b.csv", ".c.csv", "notes.txt"):
+    ...     _ = (folder / name).write_text("gmv")
+    >>> describe_folder(folder)
+    '2 files are read, a.csv to b.csv; left out: .c.csv, notes.txt'
+    """
+    files = find_files(folder)[1]
+    names = [str(file.relative_to(folder)) for file in files]
+    others = sorted(
+        str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file() and path not in set(files)
+    )
+    read = (
+        f"1 file is read, {names[0]}"
+        if len(names) == 1
+        else f"{len(names):,} files are read, {names[0]} to {names[-1]}"
+    )
+    more = f" and {len(others) - 5:,} more" if len(others) > 5 else ""
+    return f"{read}; left out: {', '.join(others[:5])}{more}" if others else read

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from transun.data.features import Features
 from transun.data.kinds import Bag, Datetime, Id, Kind, Lists, Number, Numbered, Split
-from transun.data.schema import require_columns
+from transun.data.schema import holds_lists, require_columns
 from transun.data.table import PANDAS_INDEX, as_numbers, as_times, column_array, read_table, targets
+from transun.data.text_values import looks_numeric
 from transun.support.extras import need
 
 if TYPE_CHECKING:
@@ -32,6 +33,25 @@ _MANY = 100
 # Lists are cut to this length, because every row takes memory for the longest.
 _LONGEST = 50
 
+# Types that no kind reads (tests `pyarrow.types.is_…`), and what to do about it.
+_UNREADABLE = {
+    "struct": "write its fields as columns of their own",
+    "map": "write its entries as columns of their own",
+    "duration": "write it as a number, such as seconds",
+    "time": "write it as a number, such as hours, or together with its date",
+    "binary": "write it as text",
+    "large_binary": "write it as text",
+    "fixed_size_binary": "write it as text",
+}
+# Words in the name of a column that goes on: next week's number is larger than all before.
+_RUNNING = {"year", "yr", "week", "wk", "period", "season", "cohort", "date"}
+# Words of parts of a year, which begin again; above 31 they are counted on.
+_RECURRING = {"day", "month", "quarter"}
+# Text that may be a number with thousands separated: a decimal comma is recognised when a file is read.
+_THOUSANDS = r"^\s*[+-]?\d{1,3}(,\d{3})+(\.\d+)?\s*$"
+# Rows that a column is compared with the target in, and the correlation from which on it gives the target away.
+_COMPARED, _GIVEN_AWAY = 20_000, 0.99
+
 Guess = tuple[Kind | None, str]
 """A kind, or None to leave the column out, and the reason."""
 
@@ -47,7 +67,8 @@ def infer(
     """Features inferred from a table and fitted to it; `print(infer(...).summary())` shows the kinds and the reasons.
 
     The rules cannot know which columns will be available when the prediction is made. Exclude those that are part of
-    the outcome, such as a click beside a watch time; otherwise the model will rely on what it will not have.
+    the outcome, such as a click beside a watch time; otherwise the model will rely on what it will not have. Numbers
+    that follow the target almost exactly are named among the reasons.
 
     Args:
         source: training rows; what `read_table` takes.
@@ -64,7 +85,7 @@ def infer(
 
     """
     table = read_table(source)
-    targets(table, target)
+    y = targets(table, target)
     declared = dict(columns or {})
     taken = {target, *require_columns(table.column_names, exclude), *([weight] if weight else [])}
     taken |= {source for name, kind in declared.items() for source in kind.sources(name)}
@@ -75,10 +96,11 @@ def infer(
         if name not in in_groups:
             guesses[name] = _guess(_ColumnFacts(name, column_array(table, name)))
     kinds = {name: kind for name, (kind, _) in guesses.items() if kind is not None} | declared
+    why = {name: f"{why}{_given_away(table, name, y) if name in kinds else ''}" for name, (_, why) in guesses.items()}
     if not kinds:
-        reasons = "; ".join(f"{name}: {why}" for name, (_, why) in guesses.items()) or "there is no other"
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in why.items()) or "there is no other"
         raise ValueError(f"no column of the table is of use for {target!r} ({reasons}): add some that are known before")
-    return Features(kinds, {name: why for name, (_, why) in guesses.items()}).fit(table)
+    return Features(kinds, why).fit(table)
 
 
 @dataclass(frozen=True)
@@ -109,7 +131,7 @@ def _guess(facts: _ColumnFacts) -> Guess:
         guess = rule(facts)
         if guess is not None:
             return guess
-    return None, f"{facts.array.type} is no kind of column known here"
+    return None, f"{facts.array.type} is no kind of column known here: write it as numbers or text"
 
 
 def _row_index(facts: _ColumnFacts) -> Guess | None:
@@ -125,10 +147,32 @@ def _nothing(facts: _ColumnFacts) -> Guess | None:
     return None
 
 
+def _unreadable(facts: _ColumnFacts) -> Guess | None:
+    # Before any rule that looks at values: Arrow cannot tell whether two structs are the same.
+    for test, remedy in _UNREADABLE.items():
+        if facts.is_type(test):
+            return None, f"{facts.array.type} is no kind of column known here: {remedy}"
+    if (
+        facts.is_type("decimal")
+        and facts.array.type.scale == 0
+        and np.abs(as_numbers("", facts.array)).max() >= 2.0**53
+    ):
+        return None, "integers of more than 15 digits: write them as text"
+    return None
+
+
 def _list(facts: _ColumnFacts) -> Guess | None:
-    if not facts.is_type("list", "large_list", "fixed_size_list"):
+    if not holds_lists(facts.array.type):
         return None
-    compute = need("pyarrow.compute")
+    pa, compute = need("pyarrow"), need("pyarrow.compute")
+    flat = column_array(pa.table({facts.name: compute.list_flatten(facts.array)}), facts.name)
+    values = _ColumnFacts(facts.name, flat)
+    if flat.null_count == len(flat):
+        return None, "lists without a value"
+    if not values.is_type("integer", "boolean", "large_string", "floating"):
+        return None, f"lists of {flat.type} are no kind of column known here: write them as lists of numbers or text"
+    if values.is_type("floating") and not _all_whole(values):
+        return None, "lists of fractions, which are no ids: write each element as a column of its own"
     longest = compute.max(compute.list_value_length(facts.array)).as_py()
     if longest > _LONGEST:
         return Bag(Lists(), length=_LONGEST), f"lists of up to {longest} values, cut to the first {_LONGEST}"
@@ -162,9 +206,14 @@ def _datetime(times: "pa.Array", reason: str) -> Guess:
 def _text(facts: _ColumnFacts) -> Guess | None:
     if not facts.is_type("large_string"):
         return None
-    if facts.unique:
-        return None, "another text in every row: nothing to learn for new ones"
     compute = need("pyarrow.compute")
+    numeric = looks_numeric(facts.values)
+    with_thousands = compute.match_substring_regex(facts.values, _THOUSANDS)
+    if compute.any(with_thousands).as_py() and compute.all(compute.or_(with_thousands, numeric)).as_py():
+        return None, "numbers with commas, which may separate thousands or decimals: write 1234.5"
+    among_numbers = _text_among_numbers(facts, numeric)
+    if facts.unique:
+        return None, f"another text in every row: nothing to learn for new ones{among_numbers}"
     for separator in _SEPARATORS:
         holding = compute.sum(compute.match_substring(facts.values, separator)).as_py()
         parts = compute.list_flatten(compute.split_pattern(facts.values, separator)).unique()
@@ -172,32 +221,94 @@ def _text(facts: _ColumnFacts) -> Guess | None:
         if holding >= 0.1 * len(facts.values) and len(parts) < len(facts.values):
             of = Id(min_count=_min_count(len(parts)))
             return Bag(Split(separator), of=of), f"text of {len(parts)} values between {separator!r}"
-    return Id(min_count=_min_count(len(facts.values))), f"text of {len(facts.values)} values"
+    return Id(min_count=_min_count(len(facts.values))), f"text of {len(facts.values)} values{among_numbers}"
+
+
+def _text_among_numbers(facts: _ColumnFacts, numeric: "pa.Array") -> str:
+    """A remark on texts in what is otherwise a column of numbers: most likely they are mistakes."""
+    compute = need("pyarrow.compute")
+    others = len(numeric) - compute.sum(numeric).as_py()
+    if not 0 < others <= 0.1 * len(numeric):
+        return ""
+    text = facts.values[compute.index(numeric, False).as_py()]
+    row = compute.index(facts.array, text).as_py()
+    return f", numbers but for {others} such as {text.as_py()!r} in row {row}: correct it if they shall be numbers"
+
+
+def _all_whole(facts: _ColumnFacts) -> bool:
+    values = as_numbers("", facts.values)
+    return bool((np.trunc(values) == values).all() and not np.isinf(values).any())
 
 
 def _whole(facts: _ColumnFacts) -> Guess | None:
-    if not facts.is_type("integer", "boolean", "floating"):
+    if not facts.is_type("integer", "boolean", "floating") or not _all_whole(facts):
         return None
     values = as_numbers("", facts.values)
-    if not (np.trunc(values) == values).all() or np.isinf(values).any():
-        return None
     named = _ID_NAME.fullmatch(facts.name) is not None
     if named and facts.unique:
         return None, "another id in every row: nothing to learn for new ones"
-    if not named and _counts_on(values):
-        return Number(), f"whole numbers from {values.min():.0f} to {values.max():.0f} in a row, which may go on"
+    if not named and len(values) > 2 and (reason := _order(facts.name, np.sort(values))):
+        return Number(), f"whole numbers from {values.min():.0f} to {values.max():.0f}, {reason}"
     if named or len(values) <= _FEW:
         reason = "named as an id" if named else f"only {len(values)} different"
         return Id(min_count=_min_count(len(values))), f"whole numbers, {reason}"
     return Number(), f"{len(values)} different whole numbers"
 
 
-def _counts_on(values: NDArray[np.float64]) -> bool:
-    """Whether whole numbers look like years or weeks: one after the other, and not counted from 0 or 1 as codes are.
+def _order(name: str, values: NDArray[np.float64]) -> str:
+    """Why a few whole numbers, in ascending order, are numbers and not codes; empty if nothing speaks for it.
 
-    A new year then is a number beyond the others, and not an id that training has never seen.
+    A new year is then a number beyond the others, and not an id that training has never seen. Little is lost where the
+    guess is wrong: `Number` expands the rank of a number so that each of a few values can have its own effect.
     """
-    return len(values) > 2 and values.min() > 1 and values.max() - values.min() < 1.5 * len(values)
+    words = {word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)}
+    if (words & _RUNNING and values[-1] > 7) or (words & _RECURRING and values[-1] > 31):
+        return "named as a time that goes on"
+    if values[0] >= 1900 and values[-1] <= 2100:
+        return "which look like years"
+    # Codes are mostly counted from 0 or 1, and there is no next one.
+    if values[0] > 1 and values[-1] - values[0] < 1.5 * len(values):
+        return "in a row, which may go on"
+    if len(values) > 4 and len(set(np.diff(values))) == 1 and values[1] - values[0] > 1:
+        return "at equal distances"
+    return ""
+
+
+def _given_away(table: "pa.Table", name: str, y: NDArray[np.float64]) -> str:
+    """A remark on a column of numbers that follows the target almost exactly; empty for any other."""
+    if name not in table.column_names:
+        return ""
+    facts = _ColumnFacts(name, column_array(table, name))
+    if not facts.is_type("integer", "floating", "decimal"):
+        return ""
+    step = -(-len(y) // _COMPARED)
+    x = as_numbers("", facts.array)[::step]
+    both = np.stack([x, y[::step]])[:, np.isfinite(x)]
+    # Few rows, or few values, follow each other by chance.
+    if both.shape[1] < _MANY or min(len(np.unique(part)) for part in both) <= _FEW:
+        return ""
+    # Without the largest hundredth of the targets, one of which can make up a correlation.
+    typical = both[:, np.abs(both[1]) <= np.quantile(np.abs(both[1]), 0.99)]
+    ranks = np.stack([_ranks(part) for part in both])
+    correlation = max(abs(_correlation(ranks)), abs(_correlation(typical)))
+    if not correlation >= _GIVEN_AWAY:
+        return ""
+    return f"; FOLLOWS THE TARGET (correlation {correlation:.3f}): exclude it if it is known only after the target"
+
+
+def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The mean rank of equal values, as in Spearman's correlation."""
+    _, at, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[at], np.float64)
+
+
+def _correlation(both: NDArray[np.float64]) -> float:
+    """Pearson's correlation of two rows of numbers; 0 where one of them is constant."""
+    # By their largest size first, so that squares of 1e300 stay finite.
+    scaled = both / np.maximum(np.abs(both).max(1, keepdims=True), 1e-300)
+    centred = scaled - scaled.mean(1, keepdims=True)
+    size = np.sqrt((centred**2).sum(1)).prod()
+    return float((centred[0] * centred[1]).sum() / size) if size > 0.0 else 0.0
 
 
 def _number(facts: _ColumnFacts) -> Guess | None:
@@ -207,6 +318,7 @@ def _number(facts: _ColumnFacts) -> Guess | None:
 _RULES: tuple[Callable[[_ColumnFacts], Guess | None], ...] = (
     _row_index,
     _nothing,
+    _unreadable,
     _list,
     _constant,
     _time,

@@ -67,6 +67,7 @@ def read_table(source: Any, columns: Iterable[str] | None = None, *, verbatim: C
     else:
         table = _from_frame(source)
     refuse_duplicates(table.column_names)
+    table = _decoded(table)
     return table if wanted is None else table.select(require_columns(table.column_names, wanted))
 
 
@@ -91,6 +92,8 @@ def _from_frame(source: Any) -> "pa.Table":
     refuse_duplicates([str(name) for name in getattr(source, "columns", ())])
     try:
         table = pa.table(source)
+    except OverflowError as error:
+        raise ValueError("a column holds integers above 2⁶³: give them as text") from error
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         # pandas lets a column hold anything; Arrow's second argument names the column.
         details = "; ".join(map(str, error.args))
@@ -108,8 +111,24 @@ def _from_values(name: str, values: Any) -> "pa.Array":
     try:
         # Tensors have an array interface that pyarrow does not look for.
         return pa.array(np.asarray(values) if hasattr(values, "__array__") else values, from_pandas=True)
+    except OverflowError as error:
+        raise ValueError(f"column {name!r} holds integers above 2⁶³: give them as text") from error
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
         raise ValueError(f"column {name!r} mixes kinds of values: {first_line(error)}") from error
+
+
+def _decoded(table: "pa.Table") -> "pa.Table":
+    """The table without encodings that Arrow can hardly compute with: run-end encoding, and types of other programs."""
+    pa, compute = need("pyarrow"), need("pyarrow.compute")
+    for index, field in enumerate(table.schema):
+        column = table[index]
+        if isinstance(field.type, pa.BaseExtensionType):  # such as the periods and intervals of pandas
+            column = pa.chunked_array([part.storage for part in column.chunks], field.type.storage_type)
+        if pa.types.is_run_end_encoded(column.type):
+            column = compute.run_end_decode(column)
+        if column.type != field.type:
+            table = table.set_column(index, field.name, column)
+    return table
 
 
 def column_array(table: "pa.Table", name: str) -> "pa.Array":
