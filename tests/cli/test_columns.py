@@ -286,3 +286,26 @@ def test_another_code_page_is_told_with_the_remedy(here, run, command):
     frame = pl.read_csv("orders.csv").with_columns(country=pl.lit("Österreich"))
     (here / "new.csv").write_bytes(frame.write_csv().encode("cp1252"))
     assert "new.csv is not in UTF-8" in run(*command, code=2).err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("diagnose", "huge.csv", "--target", "gmv", "--pred", "predicted"),
+        ("debias", "huge.csv", "--target", "gmv", "--pred", "predicted", "--out", "fixed.csv"),
+        ("evaluate", "model", "huge.csv"),
+    ],
+)
+def test_targets_that_cannot_be_squared_are_refused(here, run, command):
+    pl.read_csv("orders.csv").with_columns(gmv=pl.col("gmv") * 1e300).write_csv("huge.csv")
+    assert "the target of row 0 is" in run(*command, code=2).err
+
+
+def test_a_mistake_far_down_is_named_with_its_row(here, run):
+    frame = pl.read_csv("orders.csv").with_columns(pl.col("price").cast(pl.String))
+    long = pl.concat([frame] * 25)
+    wrong = long.with_columns(price=pl.when(pl.int_range(pl.len()) == 33_000).then(pl.lit("cheap")).otherwise("price"))
+    wrong.write_csv("wrong.csv")
+    told = run("predict", "model", "wrong.csv", "--out", "p.csv", code=2).err
+    assert "rows from 32,768 on" in told
+    assert f"column 'price', row {33_000 - 32_768}: 'cheap' is text, not a number" in told

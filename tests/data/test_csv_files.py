@@ -32,6 +32,13 @@ def test_delimiters_and_encodings_are_recognised(tmp_path, delimiter, encoding):
     assert chunk.table.select(["city", "gmv"]).to_pydict() == expected
 
 
+def test_a_comma_inside_quotes_is_no_delimiter(tmp_path):
+    assert read_table(written(tmp_path, '"price, EUR";y\n1,5;2\n2,5;3\n')).to_pydict() == {
+        "price, EUR": [1.5, 2.5],
+        "y": [2, 3],
+    }
+
+
 @pytest.mark.parametrize(
     ("texts", "numbers"),
     [

@@ -7,6 +7,7 @@ and stay text. And a comma is a decimal comma where a column of numbers has no o
 
 import codecs
 import gzip
+import re
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -85,7 +86,8 @@ def sniff(file: Path) -> Dialect:
         return Dialect("\t", encoding)
     # Incremental, because the last character may be cut in two.
     header = decoder(errors="ignore").decode(head).split("\n", 1)[0]
-    return Dialect(next((mark for mark in _DELIMITERS if mark in header), ","), encoding)
+    outside_quotes = re.sub('"[^"]*"', "", header)
+    return Dialect(next((mark for mark in _DELIMITERS if mark in outside_quotes), ","), encoding)
 
 
 def read_csv(file: Path, texts: Collection[str] = ()) -> "pa.Table":

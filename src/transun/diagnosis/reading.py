@@ -14,7 +14,9 @@ from transun.support.progress import Progress
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["ArrayRows", "ColumnNames", "ColumnRows", "RowSource", "SkippedRows", "UsableRows"]
+__all__ = ["ArrayRows", "ColumnNames", "ColumnRows", "RowSource", "SkippedRows", "UsableRows", "require_squarable"]
+
+_LARGEST = float(np.finfo(np.float32).max)
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,28 @@ class ColumnNames:
         return [self.target, self.pred, *([self.weight] if self.weight is not None else [])]
 
 
+def require_squarable(number: np.ndarray, **contents: Floats) -> None:
+    """Refuse values beyond those of float32: fourth powers of others, of which intervals are made, are finite.
+
+    Args:
+        number: of each row (n,), for the message.
+        **contents: what the values are -> the values (n,).
+
+    >>> require_squarable(np.array([7]), target=np.array([1e300]))
+    Traceback (most recent call last):
+    ValueError: the target of row 7 is 1e+300, too large to be squared: give it in a larger unit, or correct it
+
+    """
+    for content, values in contents.items():
+        too_large = np.flatnonzero(np.abs(values) > _LARGEST)
+        if len(too_large):
+            first = too_large[0]
+            raise ValueError(
+                f"the {content} of row {number[first]} is {values[first]:g}, too large to be squared: "
+                "give it in a larger unit, or correct it"
+            )
+
+
 @dataclass(frozen=True)
 class UsableRows:
     """Usable rows of a chunk: their numbers in the source, their indices in the chunk, and their values."""
@@ -42,6 +66,9 @@ class UsableRows:
     y: Floats
     pred: Floats
     weight: Floats
+
+    def __post_init__(self) -> None:
+        require_squarable(self.number, target=self.y, prediction=self.pred, weight=self.weight)
 
     def __len__(self) -> int:
         return len(self.y)

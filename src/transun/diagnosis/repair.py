@@ -21,6 +21,7 @@ from transun.diagnosis.correction_trials import (
 )
 from transun.diagnosis.interval import ratio_interval
 from transun.diagnosis.moments import Floats, RatioMoments
+from transun.diagnosis.reading import require_squarable
 from transun.diagnosis.result import CorrectionResult
 from transun.diagnosis.retransformation import retransformation_test
 from transun.diagnosis.shape import effective_rows
@@ -88,6 +89,7 @@ def repair(
             f"{len(known)} rows have a target {target!r}: a correction needs at least {FEWEST} to learn from"
         )
     y_known, p_known, mass_known = y[known], p[known], mass[known]
+    require_squarable(known, target=y_known, prediction=p_known, weight=mass_known)
     trials = _trials(y_known, p_known, mass_known, pred)
     fold = (hashing.uniform(torch.from_numpy(known), seed, "repair.fold").numpy() * FOLDS).astype(np.int64)
     outcomes = run_trials(trials, y_known, p_known, mass_known, fold, progress)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
@@ -90,11 +91,13 @@ def predict_in_chunks(
     with Progress(label, columns.size, progress) as bar:
         for chunk in columns.chunks():
             kept = chunk.table.select(wanted)
-            if not verbatim:
-                kept = trained.features.convert(kept)
-                if columns.infers_types:
-                    _require_exact(kept)
-            yield _predict(trained, chunk.table, kept, quantiles)
+            with _rows_counted_from(chunk.first):
+                if not verbatim:
+                    kept = trained.features.convert(kept)
+                    if columns.infers_types:
+                        _require_exact(kept)
+                predicted = _predict(trained, chunk.table, kept, quantiles)
+            yield predicted
             bar.advance(chunk.done)
 
 
@@ -119,6 +122,17 @@ def _open(
         if error.name in trained.features.sources and error.name not in wanted:
             raise ValueError(f"the model was trained with a column that the data lacks: {error}") from None
         raise
+
+
+@contextmanager
+def _rows_counted_from(first: int) -> Iterator[None]:
+    """Say in an error about a chunk where its rows begin."""
+    try:
+        yield
+    except ValueError as error:
+        if not first:
+            raise
+        raise ValueError(f"among the rows from {first:,} on, which count as row 0 and so on: {error}") from error
 
 
 def _predict(trained: TableModel, table: "pa.Table", kept: "pa.Table", quantiles: Sequence[float]) -> PredictedChunk:
