@@ -92,3 +92,13 @@ def test_what_is_refused():
         QuantileMean(0)
     with pytest.raises(ValueError, match="scale > 0"):
         QuantileMean(4, scale=-1.0)
+
+
+def test_unit_is_the_mean_or_ten_times_what_the_levels_see():
+    y = torch.linspace(1.0, 3.0, 999, dtype=torch.float64)
+    assert QuantileMean().prepare(y).scale == pytest.approx(2.0)
+    with_outlier = torch.cat((y, torch.tensor([1e12])))
+    # The 32 levels are symmetric about the median of y, and a thousandth row hardly moves it.
+    assert QuantileMean().prepare(with_outlier).scale == pytest.approx(20.0, rel=1e-3)
+    rare = torch.zeros(1000, dtype=torch.float64).index_fill(0, torch.tensor([0]), 5.0)
+    assert QuantileMean().prepare(rare).scale == pytest.approx(0.005)

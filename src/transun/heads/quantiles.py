@@ -9,6 +9,9 @@ from torch import Tensor
 from transun.heads.density import Density, middles, quantiles, widen
 from transun.heads.head import Branch, Raw, check_targets
 
+# The unit of the outputs is at most so many times the mean of their starting values.
+_LARGEST_UNIT = 10.0
+
 
 class QuantileMean(Density):
     """N quantiles qⱼ at the levels (j - ½)/N by pinball losses; ŷ = Σqⱼ / N.
@@ -23,7 +26,9 @@ class QuantileMean(Density):
 
     Args:
         levels: N.
-        scale: the unit of the outputs; None takes the mean of |y| in `prepare`.
+        scale: the unit of the outputs; None takes the mean of |y| in `prepare`, or ten times the mean of its |qⱼ| where
+            that is less: where a few huge targets, which no level sees, make up the mean, outputs in its unit would all
+            be zero but for the noise of training.
 
     >>> head = QuantileMean(levels=2, scale=10.0)
     >>> raw = (torch.tensor([[3.0, 1.0]]),)  # quantiles 10 and 30 at the levels ¼ and ¾
@@ -81,8 +86,9 @@ class QuantileMean(Density):
 
     def prepare(self, y: Tensor) -> Self:
         check_targets(y)
-        # Targets that are all zero have no unit.
-        return self.replace(scale=self.scale or float(y.abs().double().mean()) or 1.0)
+        mean, seen = float(y.abs().double().mean()), float(quantiles(y, middles(self.levels)).abs().mean())
+        # Targets that are zero at every level give no bound; targets that are all zero have no unit.
+        return self.replace(scale=self.scale or min(mean, _LARGEST_UNIT * seen or mean) or 1.0)
 
     def initial_outputs(self, y: Tensor) -> Raw:
         return ((quantiles(y, middles(self.levels)) / self._unit).to(y.dtype),)
