@@ -5,7 +5,7 @@ import torch
 
 from population import draw, minimise, settle
 from registry import all_heads, leaf_heads, name, raw_for
-from transun.heads import GTS, Corrected, Head, LogMSE, LogSUN
+from transun.heads import GTS, Corrected, Head, LogMSE, LogSUN, Scaled
 from transun.models.spec import dumps
 from transun.schemes import InverseRatio
 
@@ -149,6 +149,29 @@ class TestHead:
             start = tuple(value.unsqueeze(0) for value in prepared.initial_outputs(y.double()))
             # A bounded T answers to its own resolution near the asymptote.
             assert prepared(start).item() == pytest.approx(3.0, rel=1e-3)
+
+    def test_tiny_targets_are_learned_or_refused(self, head):
+        """A head without a unit of its own says so; any other starts as it does on targets of order one."""
+        tiny, ordinary = 1e-30 * TARGETS, head.prepare(TARGETS)
+        try:
+            prepared = head.prepare(tiny)
+        except ValueError as error:
+            assert "put `Scaled` around it" in str(error)  # noqa: PT017 - either outcome is right
+            return
+        starts = [
+            tuple(value.unsqueeze(0) for value in part.initial_outputs(y))
+            for part, y in ((ordinary, TARGETS), (prepared, tiny))
+        ]
+        before, after = ordinary(starts[0]).item(), prepared(starts[1]).item()
+        assert before / 2.0 < after / 1e-30 < 2.0 * before
+
+    def test_scaled_heads_take_targets_of_any_size(self, head):
+        for size in (1e-30, 1e20):
+            prepared = Scaled(head).prepare(size * TARGETS)
+            start = tuple(value.unsqueeze(0) for value in prepared.initial_outputs(size * TARGETS))
+            same = Scaled(head).prepare(TARGETS)
+            expected = same(tuple(value.unsqueeze(0) for value in same.initial_outputs(TARGETS))).item()
+            assert prepared(start).item() / size == pytest.approx(expected, rel=1e-4)
 
 
 @pytest.mark.parametrize("leaf", leaf_heads(), ids=name)

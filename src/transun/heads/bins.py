@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from transun.heads.density import Density, widen
-from transun.heads.head import Raw
+from transun.heads.head import Raw, check_targets
 
 # Below this the ratio that defines γ loses half its digits, and its series is exact to 1e-9.
 _SERIES = 1e-4
@@ -124,7 +124,9 @@ class Binned(Density):
         return edges[0].expand(raw[0].shape[0]), edges[-1].expand(raw[0].shape[0])
 
     def prepare(self, y: Tensor) -> Self:
-        head = super().prepare(y).to(self.edges.device)
+        check_targets(y)
+        self.transform.check(y)
+        head = self.replace().to(self.edges.device)
         head.edges.copy_(self.binning(y, len(self.edges) - 1))
         return head
 

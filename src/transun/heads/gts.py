@@ -1,8 +1,10 @@
 """Generalized TranSUN: any head plus one branch that learns its bias under stop-gradient."""
 
+from typing import Self
+
 from torch import Tensor
 
-from transun.heads.head import Branch, Head, RankingPairs, Raw, Sharing, Wrapper
+from transun.heads.head import Branch, Head, RankingPairs, Raw, Sharing, Wrapper, check_unit
 from transun.heads.point import PointHead
 from transun.schemes import ReciprocalTarget, Scheme
 from transun.transforms import Identity, Log1p, Power, Transform
@@ -62,6 +64,11 @@ class GTS(Wrapper):
         u = self.inner.point(inner_raw).detach()
         pairs = {f"inner.{name}": pair for name, pair in self.inner.ranking_pairs(inner_raw, y).items()}
         return pairs | {"bias": (z, self.scheme.encode(y, u, self.inner.transform))}
+
+    def prepare(self, y: Tensor) -> Self:
+        prepared = super().prepare(y)
+        check_unit(y)  # the ε of a scheme is in units of the target, whatever the unit of the inner head
+        return prepared
 
     def initial_outputs(self, y: Tensor) -> Raw:
         inner = self.inner.initial_outputs(y)

@@ -6,7 +6,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from transun.heads.head import Head, Raw, check_targets
+from transun.heads.head import Head, Raw, check_targets, check_unit
 from transun.losses import PointLoss, absolute, squared
 from transun.transforms import Identity, Log1p, Transform
 
@@ -47,6 +47,7 @@ class PointHead(Head):
 
     def prepare(self, y: Tensor) -> Self:
         check_targets(y)
+        check_unit(y)
         return self.replace(transform=self.transform.prepare(y))
 
     def initial_outputs(self, y: Tensor) -> Raw:

@@ -6,7 +6,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from transun.heads.density import NORMAL_REACH, inverse_softplus, normal_quantile, widen
-from transun.heads.head import Branch, Head, RankingPairs, Raw, Sharing, Wrapper
+from transun.heads.head import Branch, Head, RankingPairs, Raw, Sharing, Wrapper, check_unit
 from transun.heads.transformation import GridScore, TransformationModel
 from transun.schemes import ReciprocalTarget, Slope
 from transun.transforms import Identity
@@ -79,7 +79,9 @@ class ProbabilisticGTS(Wrapper, TransformationModel):
         return (z - NORMAL_REACH) / rate, (z + NORMAL_REACH) / rate
 
     def prepare(self, y: Tensor) -> Self:
-        return super().prepare(y).with_grid(y)
+        prepared = super().prepare(y)
+        check_unit(y)  # s is a slope in units of the target
+        return prepared.with_grid(y)
 
     def wrap(self, base: Head) -> Self:
         head = super().wrap(base)

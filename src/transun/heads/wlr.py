@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from transun.heads.head import Branch, Head, Raw, Sharing
+from transun.heads.head import Branch, Head, Raw, Sharing, check_unit
 from transun.heads.ziln import binary_cross_entropy, check_amounts, logit
 from transun.transforms import Identity
 from transun.transforms.transform import LARGEST
@@ -34,6 +34,7 @@ class Odds(Head):
 
     def prepare(self, y: Tensor) -> Self:
         check_amounts(self, y)
+        check_unit(y)
         self.transform.check(y)
         if math.isfinite(self.upper):
             return self.replace()

@@ -9,7 +9,7 @@ from torch.nn.functional import softplus
 from torch.special import ndtr, ndtri
 
 from transun.heads.density import NORMAL_REACH, Density
-from transun.heads.head import Branch, Head, Raw, check_targets
+from transun.heads.head import Branch, Head, Raw, check_targets, check_unit
 from transun.transforms import Identity
 from transun.transforms.transform import LARGEST
 
@@ -77,6 +77,8 @@ class LogNormal(Density):
     def prepare(self, y: Tensor) -> Self:
         check_amounts(self, y)
         self._check_zeros(y)
+        if self.shift > 0.0:  # a number in units of the target, without which the law has no unit
+            check_unit(y)
         self.transform.check(y)
         if math.isfinite(self.upper):
             return self.replace()
