@@ -19,7 +19,7 @@ from registry import all_heads, name
 from transun.backbones import DIN, ByCardinality, Constant, Custom, Dice, EmbeddingMLP
 from transun.corrections import BinnedSmearing, NormalTheory, SecondOrder, Smearing, SmoothIsotonic
 from transun.data import Dataset
-from transun.heads import GTS, MSE, Corrected, LogMSE, LogSUN, Scaled
+from transun.heads import GTS, MSE, TPM, Corrected, LogMSE, LogSUN, Scaled
 from transun.models.checkpoint import grow, load_model, save_model
 from transun.models.description import describe_model
 from transun.models.network import Model
@@ -398,6 +398,10 @@ class TestWrongFiles:
                 "it has 'network.outputs.0.bias' in torch.int64",
             ),
             (
+                lambda state: state.update({"network.outputs.0.bias": torch.zeros(1, dtype=torch.float16)}),
+                "it has 'network.outputs.0.bias' in torch.float16 and 'network.* in torch.float32",
+            ),
+            (
                 lambda state: state.update({"network.outputs.0.bias": torch.full((1,), float("nan"))}),
                 "holds NaN or infinite numbers in 'network.outputs.0.bias'",
             ),
@@ -411,6 +415,18 @@ class TestWrongFiles:
         with pytest.raises(ValueError, match=message) as caught:
             load_model(saved)
         assert str(saved / "weights-") in str(caught.value)
+
+    @pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])
+    def test_constants_of_a_head_are_finite(self, tmp_path, bad):
+        save_model(trained(Corrected(TPM(), BinnedSmearing())), tmp_path)
+        path = weights_of(tmp_path)
+        state = load_file(path)
+        state["head.inner.values"][3] = bad
+        path.unlink()
+        save_file(state, tmp_path / "new")
+        put_weights(tmp_path, (tmp_path / "new").read_bytes())
+        with pytest.raises(ValueError, match=r"holds NaN or infinite numbers in 'head\.inner\.values'"):
+            load_model(tmp_path)
 
     def test_a_pickle_is_never_opened(self, saved, tmp_path):
         class Bomb:

@@ -69,7 +69,8 @@ class BinnedSmearing(Correction):
         _require_count(self, "bins", bins)
         _require_count(self, "points", points)
         self.bins, self.points = bins, points
-        self.register_buffer("edges", torch.full((bins - 1,), torch.inf))
+        # Bins that no row is in lie above every point; infinity would do, but saved numbers are finite.
+        self.register_buffer("edges", torch.full((bins - 1,), torch.finfo(torch.float32).max))
         self.register_buffer("residuals", torch.zeros(bins, points))
         self.register_buffer("shares", _first(torch.zeros(bins, points)))
 

@@ -163,6 +163,11 @@ def _load(folder: Path, description: Description, plugins: Mapping[str, Callable
             wrong.append(f"has {name!r} of shape {tuple(state[name].shape)} instead of {tuple(tensor.shape)}")
         elif name in state and state[name].dtype not in (_FLOATS if tensor.is_floating_point() else (tensor.dtype,)):
             wrong.append(f"has {name!r} in {state[name].dtype}")
+    # A model may be saved in another precision as a whole; layers that differ from each other cannot compute together.
+    weights = [name for name, tensor in expected.items() if name.startswith("network.") and tensor.is_floating_point()]
+    for name in weights if not wrong else []:
+        if state[name].dtype != state[weights[0]].dtype and expected[name].dtype == expected[weights[0]].dtype:
+            wrong.append(f"has {name!r} in {state[name].dtype} and {weights[0]!r} in {state[weights[0]].dtype}")
     if wrong:
         raise ValueError(f"{path} does not fit the model in {MODEL_FILE}: it {wrong[0]}; save the model anew")
     _require_finite(str(path), state)
@@ -203,9 +208,7 @@ def _read_weights(path: Path, digest: str) -> dict[str, Tensor]:
 
 def _require_finite(where: str, state: Mapping[str, Tensor]) -> None:
     for name, tensor in state.items():
-        # A buffer of a head may be infinite, such as the edge of the last bin; a weight of the network must be finite.
-        fine = tensor.isfinite() if name.startswith("network.") else ~tensor.isnan()
-        if not bool(fine.all()):
+        if not bool(tensor.isfinite().all()):
             raise ValueError(
                 f"{where} holds NaN or infinite numbers in {name!r}: training diverged; "
                 "lower the learning rate and train again"
