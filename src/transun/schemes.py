@@ -6,6 +6,7 @@ and ŷ = z / κ(u), so E[z] = E[y]·κ whatever u is.
 """
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -32,7 +33,7 @@ _MAX_LOG_FACTOR = 30.0
 
 
 @dataclass(frozen=True)
-class Scheme:
+class Scheme(ABC):
     """What the bias branch z means, given the point u (B,) in the space of `transform`.
 
     Law: `decode(encode(y, u, transform), u, transform) == y`. Both sides get the same u, so any clamp inside them is
@@ -41,13 +42,13 @@ class Scheme:
 
     min_target: ClassVar[float] = -math.inf  # the smallest target it can encode
 
+    @abstractmethod
     def encode(self, y: Tensor, u: Tensor, transform: Transform) -> Tensor:
         """The target of the branch, (B,)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def decode(self, z: Tensor, u: Tensor, transform: Transform) -> Tensor:
         """The prediction that belongs to the branch's output z, (B,)."""
-        raise NotImplementedError
 
     def kappa(self, u: Tensor, transform: Transform) -> Tensor | None:
         """The slope of the encoded target in y, (B,); None where the encoded target is not linear in y."""
@@ -70,9 +71,9 @@ class Slope(Scheme):
     best slope is the one that makes y·κ equally noisy everywhere.
     """
 
+    @abstractmethod
     def kappa(self, u: Tensor, transform: Transform) -> Tensor:
         """The slope at the point u, positive and finite, (B,)."""
-        raise NotImplementedError
 
     def encode(self, y: Tensor, u: Tensor, transform: Transform) -> Tensor:
         """y·κ(u)."""

@@ -220,7 +220,7 @@ def test_wrong_ids_and_columns_are_named():
         model(batch() | {"clicks": torch.full((ROWS, LENGTH), 11)})
     with pytest.raises(IndexError, match="column 'item' holds id -1"):
         model(batch() | {"item": torch.full((ROWS,), -1)})
-    with pytest.raises(KeyError, match="lacks column 'kinds'"):
+    with pytest.raises(ValueError, match="lacks column 'kinds'"):
         model({name: value for name, value in batch().items() if name != "kinds"})
     with pytest.raises(ValueError, match=r"one length, got \{'clicks': 2, 'kinds': 5\}; pad them with -1"):
         model(batch() | {"clicks": torch.zeros(ROWS, 2, dtype=torch.long)})

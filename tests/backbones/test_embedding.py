@@ -163,7 +163,7 @@ def test_an_id_outside_its_table_is_named(wrong):
 
 
 def test_a_missing_column_is_named():
-    with pytest.raises(KeyError, match="lacks column 'item'; it has user"):
+    with pytest.raises(ValueError, match="lacks column 'item'; it has user"):
         embed(EmbeddingMLP({"item": 10}), {"user": torch.tensor([3])})
 
 

@@ -96,3 +96,10 @@ def test_plugins_are_the_callers_choice():
 def test_nan_has_no_text():
     with pytest.raises(ValueError, match="NaN"):
         dumps(float("nan"))
+
+
+@pytest.mark.parametrize("concept", ["Head()", "Density()", "Transform()", "Scheme()", "Slope()", "Activation()"])
+def test_a_concept_is_no_object(concept):
+    name = concept.removesuffix("()")
+    with pytest.raises(ValueError, match=rf"^({name}: Can't instantiate abstract class|not a transun object)"):
+        loads(concept)

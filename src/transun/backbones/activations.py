@@ -1,5 +1,6 @@
 """Activations as values: what a dense layer ends with, built for its width when a network is."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -9,7 +10,7 @@ from torch import Tensor, nn
 from transun.backbones.dice import DiceLayer
 
 
-class Activation:
+class Activation(ABC):
     """The non-linearity of a layer: `build` is all that a subclass writes.
 
     The built module maps (..., width) to the same shape and may overwrite its input, which a layer has just computed:
@@ -17,9 +18,9 @@ class Activation:
     position is padding: the values of such a position must not influence any other.
     """
 
+    @abstractmethod
     def build(self, width: int) -> nn.Module:
         """A fresh module for layers of this width."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)

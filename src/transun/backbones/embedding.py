@@ -1,6 +1,7 @@
 """Embedding + MLP: ids, multi-valued ids, numbers and ranks into a few dense layers."""
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -17,12 +18,12 @@ from transun.backbones.backbone import Backbone, Inputs
 _TABLE_SPREAD = 0.05
 
 
-class Dimension:
+class Dimension(ABC):
     """How wide the vectors of a table are: `__call__` is all that a subclass writes."""
 
+    @abstractmethod
     def __call__(self, name: str, size: int) -> int:
         """The width for the table of column `name` with `size` ids."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -282,7 +283,7 @@ def named_columns(batch: Inputs, names: Sequence[str]) -> Mapping[str, Tensor]:
         raise TypeError(f"this network eats named columns {tuple(names)}, not one tensor")
     missing = [name for name in names if name not in batch]
     if missing:
-        raise KeyError(f"the batch lacks column {missing[0]!r}; it has {', '.join(batch)}")
+        raise ValueError(f"the batch lacks column {missing[0]!r}; it has {', '.join(batch)}")
     return batch
 
 

@@ -6,6 +6,7 @@ can be right on average over all rows that share a u, and no finer.
 """
 
 import copy
+from abc import ABC, abstractmethod
 from typing import Self
 
 import torch
@@ -15,7 +16,7 @@ from transun.support.text_form import arguments
 from transun.transforms import Identity, Transform
 
 
-class Correction(nn.Module):
+class Correction(nn.Module, ABC):
     """A map from points u in the space of T to predictions in units of the target, learned by `fit`.
 
     The learned numbers are buffers whose shapes the constructor decides, so that a `state_dict` of a fitted correction
@@ -63,10 +64,11 @@ class Correction(nn.Module):
         """Predictions (B,) for the points u (B,), inside the transform's credible targets."""
         return self._correct(u).clamp(*self.transform.bounds)
 
+    @abstractmethod
     def _learn(self, u: Tensor, y: Tensor, weight: Tensor) -> dict[str, Tensor]:
         """The buffers by name, learned from n ≥ 1 checked rows in float64 of positive weight."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _correct(self, u: Tensor) -> Tensor:
         raise NotImplementedError
 

@@ -1,5 +1,6 @@
 """Bins of the target: where their edges lie, which bin a target falls in, and laws that are uniform within bins."""
 
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
@@ -106,9 +107,9 @@ class Binned(Density):
         # The shape is known before the targets are, so that a saved head can be loaded into a fresh one.
         self.register_buffer("edges", torch.linspace(0.0, 1.0, count + 1))
 
+    @abstractmethod
     def shares(self, raw: Raw) -> Tensor:
         """P(y in bin k | x), (B, count)."""
-        raise NotImplementedError
 
     def cdf(self, raw: Raw, v: Tensor) -> Tensor:
         shares = self.shares(raw)

@@ -1,6 +1,7 @@
 """Heads that model the whole law (distribution) of y|x: its distribution function, quantiles and draws."""
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
@@ -28,13 +29,13 @@ class Density(Head):
     The mean of an assumed law is only as unbiased as the assumption: `GTS` around a density keeps its mean.
     """
 
+    @abstractmethod
     def cdf(self, raw: Raw, v: Tensor) -> Tensor:
         """P(y ≤ v | x), row by row: raw outputs of B rows and v (B,) give (B,)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def support(self, raw: Raw) -> tuple[Tensor, Tensor]:
         """Two values (B,) between which practically all of each row's law lies."""
-        raise NotImplementedError
 
     @property
     def distribution(self) -> "Density | None":
@@ -68,26 +69,26 @@ class Density(Head):
 
 
 @dataclass(frozen=True)
-class Axis:
+class Axis(ABC):
     """An increasing map u = A(y) on which a normal law, or a mixture or a flow of them, is a fair description."""
 
     lower: ClassVar[float]  # smallest target that the axis can hold
 
+    @abstractmethod
     def __call__(self, y: Tensor) -> Tensor:
         """A(y), elementwise."""
-        raise NotImplementedError
 
+    @abstractmethod
     def inverse(self, u: Tensor) -> Tensor:
         """A⁻¹(u), finite for every u that is not NaN."""
-        raise NotImplementedError
 
+    @abstractmethod
     def log_slope(self, y: Tensor) -> Tensor:
         """The logarithm of A'(y): what turns a density of u into one of y."""
-        raise NotImplementedError
 
+    @abstractmethod
     def mean(self, location: Tensor, spread: Tensor) -> Tensor:
         """E[A⁻¹(u)] for u normal with this location and spread."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -172,25 +173,25 @@ class Hurdle(Density):
         self.branches = (Branch(1 + width),)
         self.transform = Identity(lower=self.axis.lower, upper=upper)
 
+    @abstractmethod
     def nll(self, parameters: Tensor, x: Tensor) -> Tensor:
         """-ln g(x), (B,), of the parameters (B, width) and points x (B,) of the standard axis."""
-        raise NotImplementedError
 
+    @abstractmethod
     def standard_cdf(self, parameters: Tensor, x: Tensor) -> Tensor:
         """G(x), (B,)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def standard_ends(self, parameters: Tensor) -> tuple[Tensor, Tensor]:
         """Two points (B,) of the standard axis between which practically all of G lies."""
-        raise NotImplementedError
 
+    @abstractmethod
     def mean(self, parameters: Tensor) -> Tensor:
         """The mean of G in units of the target, (B,)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def initial(self, x: Tensor) -> Tensor:
         """Good constant parameters (width,) for training points x (n,), float64, of the standard axis."""
-        raise NotImplementedError
 
     def loss(self, raw: Raw, y: Tensor) -> dict[str, Tensor]:
         logit, parameters = self._split(raw)

@@ -1,6 +1,7 @@
 """One output and a logarithmic link: Poisson, Gamma and Tweedie regression, unbiased in a single branch."""
 
 import math
+from abc import abstractmethod
 from typing import Self
 
 from torch import Tensor
@@ -37,9 +38,9 @@ class LogLink(Head):
         self.scale = scale
         self._unit = 1.0 if scale is None else scale
 
+    @abstractmethod
     def deviance(self, s: Tensor, y: Tensor) -> Tensor:
         """Half the deviance of y (B,) from eˢ (B,), without the terms that depend on y alone."""
-        raise NotImplementedError
 
     def loss(self, raw: Raw, y: Tensor) -> dict[str, Tensor]:
         return {"deviance": self.deviance(self._log_mean(raw), y / self._unit)}

@@ -1,5 +1,6 @@
 """The concept of a head: which raw outputs a method needs, what they cost and what they mean."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -60,7 +61,7 @@ def most_shared(first: Sharing, second: Sharing) -> Sharing:
     return "all" if first == "all" or second == "all" else max(first, second)
 
 
-class Head(nn.Module):
+class Head(nn.Module, ABC):
     """A regression method: raw outputs in `branches`, per-sample `loss`, and a prediction.
 
     The prediction is `transform.inverse(point(raw))`. A subclass declares `branches` and writes `point` and `loss`;
@@ -73,13 +74,13 @@ class Head(nn.Module):
     branches: tuple[Branch, ...] = (Branch(),)
     transform: Transform = Identity()
 
+    @abstractmethod
     def loss(self, raw: Raw, y: Tensor) -> dict[str, Tensor]:
         """Named per-sample terms, each (B,). The training loss is the sum of their (weighted) means."""
-        raise NotImplementedError
 
+    @abstractmethod
     def point(self, raw: Raw) -> Tensor:
         """The estimate u (B,) in the space of `transform`."""
-        raise NotImplementedError
 
     def forward(self, raw: Raw) -> Tensor:
         """The prediction (B,), in units of the target."""

@@ -1,6 +1,7 @@
 """Transformation models, the concept: P(y ≤ v | x) = Φ(h(v|x)) for an h that increases in v, and what it minimises."""
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Self
 
@@ -15,18 +16,18 @@ _ROUNDS, _HALVINGS, _FLATTEST = 30, 6, 0.05
 
 
 @dataclass(frozen=True)
-class Criterion:
+class Criterion(ABC):
     """What a transformation model minimises; `GridScore` or `Likelihood`."""
 
     points: int = 0
 
+    @abstractmethod
     def __call__(self, model: "TransformationModel", raw: Raw, y: Tensor) -> Tensor:
         """The per-sample cost, (B,)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def line(self, grid: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
         """Intercept and slope > 0 of the best h(x) = a + b·x for all targets x (n,) at once; `grid` on their axis."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -110,13 +111,13 @@ class TransformationModel(Density):
         self.criterion = criterion
         self.register_buffer("grid", torch.linspace(0.0, 1.0, criterion.points))
 
+    @abstractmethod
     def h(self, raw: Raw, v: Tensor) -> Tensor:
         """The transformed values (B, N) of v, increasing in v: (B, N), or (1, N) for the same v in every row."""
-        raise NotImplementedError
 
+    @abstractmethod
     def log_slope(self, raw: Raw, y: Tensor) -> Tensor:
         """The logarithm of ∂h/∂y at y, (B,)."""
-        raise NotImplementedError
 
     def nll(self, raw: Raw, y: Tensor) -> Tensor:
         """-ln of the density of y, (B,)."""

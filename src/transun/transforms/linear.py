@@ -21,6 +21,9 @@ class Identity(Transform):
     def __call__(self, y: Tensor) -> Tensor:
         return y
 
+    def _invert(self, u: Tensor) -> Tensor:
+        return u
+
     def inverse(self, u: Tensor) -> Tensor:
         """The point, clamped once: here points and targets have the same bounds."""
         return u.clamp(*self.bounds)

@@ -6,6 +6,7 @@ and its inverse never leaves that range. Nothing else clamps: training and predi
 """
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self
 
@@ -22,7 +23,7 @@ _HEADROOM = 10.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Transform:
+class Transform(ABC):
     """A strictly increasing map T of targets in `[lower, upper]`; `inverse` is T⁻¹, clamped to that range.
 
     Subclasses write `__call__` for T and `_invert` for T⁻¹. An infinite `upper` means "not known yet":
@@ -63,10 +64,11 @@ class Transform:
         """The largest target that T can represent and return in float32."""
         return LARGEST
 
+    @abstractmethod
     def __call__(self, y: Tensor) -> Tensor:
         """T(y), elementwise."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _invert(self, u: Tensor) -> Tensor:
         raise NotImplementedError
 
