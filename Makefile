@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test check bench wheel clean
+.PHONY: setup demo test check bench wheel fuzz matrix kills clean
 
 setup: .venv/ready
 
@@ -28,6 +28,21 @@ bench: setup
 
 wheel: setup
 	$(BIN)/python tools/check_wheel.py
+
+# Hostile files, folders, texts, frames and command lines; another SEED gives other cases.
+SEED ?= 0
+CASES ?= 10000
+fuzz: setup
+	TRANSUN_FUZZ_CASES=$(CASES) $(BIN)/python -m pytest -n 2 tests/fuzz --hypothesis-seed=$(SEED)
+
+# The quick tests under other threads, time zones, locales, instruction sets and orders.
+matrix: setup
+	$(BIN)/python tools/matrix.py
+
+# Trainings that are killed at random moments, and resumed.
+KILLS ?= 50
+kills: setup
+	$(BIN)/python tools/kills.py --kills $(KILLS) --seed $(SEED)
 
 clean:
 	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache

@@ -1,5 +1,7 @@
 """Doctests may use torch and every public name of every room without importing it."""
 
+import os
+import random
 from importlib import import_module
 
 import pytest
@@ -26,8 +28,15 @@ ROOMS = (
 settings.register_profile("steady", deadline=None, derandomize=True)
 settings.load_profile("steady")
 
-# Tests run side by side, one process a core: a second thread in each would only get in the way.
-torch.set_num_threads(1)
+# Tests run side by side, one process a core: a second thread in each would only get in the way. `make matrix` sets the
+# variable to see that results do not depend on it.
+torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run the tests in a random order, with the variable TRANSUN_TEST_ORDER as its seed; as collected without it."""
+    if seed := os.environ.get("TRANSUN_TEST_ORDER"):
+        random.Random(seed).shuffle(items)
 
 
 @pytest.fixture(autouse=True)
