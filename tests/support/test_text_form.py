@@ -67,3 +67,12 @@ def test_only_calls_of_known_names_with_literals_are_read(text):
 def test_nan_has_no_text():
     with pytest.raises(ValueError, match="NaN has no text form"):
         dumps(float("nan"))
+
+
+def test_objects_that_forget_their_arguments_have_no_text():
+    class Forgetful:
+        def __init__(self, a):
+            self.b = a
+
+    with pytest.raises(ValueError, match="Forgetful has no text form: it does not keep its argument 'a'"):
+        dumps(Forgetful(1))

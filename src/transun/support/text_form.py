@@ -76,6 +76,8 @@ def _arguments(value: Any) -> str:
     shown = []
     positional = True
     for name, parameter in inspect.signature(type(value)).parameters.items():
+        if not hasattr(value, name):
+            raise ValueError(f"{type(value).__name__} has no text form: it does not keep its argument {name!r}")
         argument = getattr(value, name)
         if parameter.default is not inspect.Parameter.empty and _same(argument, parameter.default):
             positional = False  # an argument after one that is left out must be named
