@@ -273,3 +273,10 @@ def test_times_of_every_type() -> None:
         as_times("x", pa.array(["soon"], pa.large_string()))
     with pytest.raises(ValueError, match=r"x holds int64, not times: cast it.*seconds since 1970"):
         as_times("x", pa.array([1650000000]))
+
+
+def test_values_that_arrow_has_no_type_for_are_refused():
+    with pytest.raises(ValueError, match="column 'price' holds integers above 2⁶³: give them as text"):
+        read_table({"price": [2**63 + 1, -1]})
+    with pytest.raises(ValueError, match=r"mixes kinds of values .* column price with type complex128"):
+        read_table(pd.DataFrame({"price": [1j]}))

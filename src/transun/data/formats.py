@@ -198,7 +198,7 @@ class Parquet(Format):
                 names = opened.schema_arrow.names
                 refuse_duplicates(names, file)
                 return opened.read(columns=None if columns is None else require_columns(names, columns))
-        except (pa.ArrowInvalid, OSError) as error:
+        except (pa.ArrowException, OSError) as error:
             raise ValueError(
                 f"{file} is truncated or no Parquet file ({first_line(error)}): write or download it again"
             ) from error

@@ -94,7 +94,7 @@ def _from_frame(source: Any) -> "pa.Table":
         table = pa.table(source)
     except OverflowError as error:
         raise ValueError("a column holds integers above 2⁶³: give them as text") from error
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
         # pandas lets a column hold anything; Arrow's second argument names the column.
         details = "; ".join(map(str, error.args))
         raise ValueError(f"a column mixes kinds of values ({details}): make it one, e.g. all text") from error
