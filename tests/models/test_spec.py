@@ -103,3 +103,8 @@ def test_a_concept_is_no_object(concept):
     name = concept.removesuffix("()")
     with pytest.raises(ValueError, match=rf"^({name}: Can't instantiate abstract class|not a transun object)"):
         loads(concept)
+
+
+def test_numbers_beyond_floats_are_refused():
+    with pytest.raises(ValueError, match="BoxCox: int too large to convert to float"):
+        loads(f"BoxCox(0, {10**400})")

@@ -15,6 +15,8 @@ __all__ = ["arguments", "dumps", "parse"]
 
 # The text of a model is a line or a page long; anything longer is an accident or an attack.
 _MAX_LENGTH = 100_000
+# What constructors raise for arguments of the wrong type or size, such as Log1p(upper="x") or BoxCox(0, 10**400).
+_WRONG_ARGUMENT = (ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError, TypeError)
 
 
 def dumps(value: Any) -> str:
@@ -120,7 +122,7 @@ def _call(name: str, build: Callable[..., Any], positional: list[Any], named: di
         raise ValueError(f"{name}: {error}") from None
     try:
         return build(*positional, **named)
-    except (TypeError, AttributeError) as error:  # an argument of the wrong type, such as Log1p(upper="x")
+    except _WRONG_ARGUMENT as error:
         raise ValueError(f"{name}: {error}") from None
 
 
