@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import VotingRegressor
 from sklearn.linear_model import Ridge
-from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_validate
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_predict, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeRegressor
@@ -77,6 +77,31 @@ def test_grid_search_over_slopes_transforms_and_inner_parameters():
     search = GridSearchCV(GTSRegressor(TREE, cv=2, random_state=0), grid, cv=2).fit(DATA.X, DATA.y)
     assert len(search.cv_results_["params"]) == 8
     assert search.best_estimator_.regressors_[0].min_samples_leaf == search.best_params_["regressor__min_samples_leaf"]
+
+
+class TestGroups:
+    """Rows of a group are copies of each other: a full tree that has seen one of them knows the others."""
+
+    rng = np.random.default_rng(8)
+    group = np.repeat(np.arange(40), 10)
+    X = group[:, None].astype(float)
+    y = np.repeat(rng.lognormal(0.0, 1.0, 40), 10)
+
+    @each
+    @pytest.mark.parametrize("cv", [4, GroupKFold(4)], ids=["number", "splitter"])
+    def test_no_group_is_in_two_folds(self, model, cv):
+        seen = []
+
+        class Remembering(DecisionTreeRegressor):
+            def fit(self, X, y, sample_weight=None):
+                seen.append(set(X[:, 0]))
+                return super().fit(X, y, sample_weight)
+
+        clone(model).set_params(regressor=Remembering(), cv=cv).fit(self.X, self.y, groups=self.group)
+        folds = [groups for groups in seen if len(groups) < 40]
+        # A model without a fold has seen 30 of the 40 groups whole; with rows in folds it would have seen all of them.
+        assert folds
+        assert all(len(groups) <= 30 for groups in folds)
 
 
 class Requesting(Ridge):

@@ -129,11 +129,20 @@ class BalancedRegressor(MetaRegressor):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> Self:
-        """Fit the regressor to all rows, and once per fold for the factors."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, **fit_params: Any) -> Self:
+        """Fit the regressor to all rows, and once per fold for the factors.
+
+        Args:
+            X: features, in any form that the regressor takes.
+            y: targets.
+            sample_weight: weights of the rows, in the fits and in the totals.
+            groups: the group of each row, for the splitter; with a number of folds no group is in two of them.
+            fit_params: parameters of the `fit` of the regressor.
+
+        """
         X, target, weight = self._check_training_rows(X, y, sample_weight)
         fitting = self._fittings(weight, fit_params)["regressor"]
-        folds = split_rows(self.cv, X, target, self.random_state)
+        folds = split_rows(self.cv, X, target, self.random_state, groups)
         out_of_fold = OutOfFold.fit(fitting, X, target, folds, self.n_jobs)
         rows = out_of_fold.rows
         segment = self.balance.segments(X)

@@ -83,12 +83,21 @@ class CorrectedRegressor(TransformedTargetBase):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, eval_set: Any = None, **fit_params: Any) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        eval_set: Any = None,
+        groups: Any = None,
+        **fit_params: Any,
+    ) -> Self:
         """Fit the models of T(y), then the correction; the arguments are those of `GTSRegressor.fit`."""
         X, target, weight = self._check_training_rows(X, y, sample_weight)
         self.transform_ = prepare_transform(self.target_transform, target)
         evaluation = [(features, check_target(values, self)) for features, values in evaluation_pairs(eval_set)]
-        points = self._fit_points(self._fittings(weight, fit_params)["regressor"], X, target, evaluation)
+        fitting = self._fittings(weight, fit_params)["regressor"]
+        points = self._fit_points(fitting, X, target, evaluation, groups)
         self.regressors_, self.shares_ = list(points.models), points.shares(weight)
         rows = points.rows
         correction = self._correction().double()

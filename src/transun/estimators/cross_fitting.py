@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import BaseCrossValidator, KFold, check_cv
+from sklearn.model_selection import BaseCrossValidator, GroupKFold, KFold, check_cv
 from sklearn.utils import _safe_indexing
 from sklearn.utils.parallel import Parallel, delayed
 
@@ -35,22 +35,35 @@ def predict_1d(model: Any, X: Any) -> Array:
     return pred
 
 
-def split_rows(cv: Any, X: Any, y: Array, random_state: Any) -> list[Split]:
+def split_rows(cv: Any, X: Any, y: Array, random_state: Any, groups: Any = None) -> list[Split]:
     """Training and held-out rows of every fold.
 
     A number means that many folds of shuffled rows: tables are often sorted by time or amount, and a fold of
     neighbouring rows would ask its model about a range that it has never seen. None means a single model that predicts
     its own training rows.
 
+    Args:
+        cv: the number of folds, a splitter, an iterable of splits, or None.
+        X: features.
+        y: targets.
+        random_state: seed of the shuffling.
+        groups: the group of each row, for the splitter. With a number of folds no group is in two of them: rows of one
+            customer resemble each other, and a model that has seen some of them is no stranger to the rest.
+
     >>> [held_out.tolist() for _, held_out in split_rows(None, [[1], [2]], np.array([1.0, 2.0]), None)]
     [[0, 1]]
+    >>> sorted(held_out.tolist() for _, held_out in split_rows(2, [[0]] * 4, np.ones(4), 0, groups=[7, 8, 7, 8]))
+    [[0, 2], [1, 3]]
+
     """
     if cv is None:
         all_rows = np.arange(len(y))
         return [(all_rows, all_rows)]
-    is_number = isinstance(cv, (int, np.integer)) and not isinstance(cv, bool)
-    splitter: BaseCrossValidator = KFold(cv, shuffle=True, random_state=random_state) if is_number else check_cv(cv)
-    return [(np.asarray(fitted), np.asarray(held_out)) for fitted, held_out in splitter.split(X, y)]
+    splitter: BaseCrossValidator = check_cv(cv)
+    if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
+        by_number = KFold if groups is None else GroupKFold
+        splitter = by_number(cv, shuffle=True, random_state=random_state)
+    return [(np.asarray(fitted), np.asarray(held_out)) for fitted, held_out in splitter.split(X, y, groups)]
 
 
 @dataclass(frozen=True)

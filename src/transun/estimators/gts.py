@@ -154,7 +154,15 @@ class GTSRegressor(TransformedTargetBase):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, eval_set: Any = None, **fit_params: Any) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        eval_set: Any = None,
+        groups: Any = None,
+        **fit_params: Any,
+    ) -> Self:
         """Fit the models of T(y), then the model of y·κ.
 
         Args:
@@ -163,6 +171,7 @@ class GTSRegressor(TransformedTargetBase):
             sample_weight: weights of the rows, for both regressors.
             eval_set: a pair (X, y) or a list of pairs in units of y, for regressors with early stopping. Each regressor
                 gets the targets in the units that it learns.
+            groups: the group of each row, for the splitter; with a number of folds no group is in two of them.
             fit_params: parameters of the `fit` of both regressors, or routed by scikit-learn's metadata routing.
 
         """
@@ -171,7 +180,7 @@ class GTSRegressor(TransformedTargetBase):
         self._by_deviance = self._can_learn_by_deviance(target)
         fittings = self._fittings(weight, fit_params)
         evaluation = [(features, check_target(values, self)) for features, values in evaluation_pairs(eval_set)]
-        points = self._fit_points(fittings["regressor"], X, target, evaluation)
+        points = self._fit_points(fittings["regressor"], X, target, evaluation, groups)
         self.regressors_, self.shares_ = list(points.models), points.shares(weight)
         rows, slopes = points.rows, self._slope_at(points.predictions)
         scaled = [(features, values * self._mean_slope(features)) for features, values in evaluation]

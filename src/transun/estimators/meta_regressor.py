@@ -99,7 +99,9 @@ class TransformedTargetBase(MetaRegressor):
     regressors_: list[Any]
     shares_: Array
 
-    def _fit_points(self, fitting: Fitting, X: Any, y: Array, evaluation: list[tuple[Any, Array]]) -> OutOfFold:
+    def _fit_points(
+        self, fitting: Fitting, X: Any, y: Array, evaluation: list[tuple[Any, Array]], groups: Any
+    ) -> OutOfFold:
         """The models of T(y) with their points u for the rows that they were not fitted to."""
         if isinstance(self.cv, str):
             if self.cv != _PREFIT:
@@ -109,7 +111,7 @@ class TransformedTargetBase(MetaRegressor):
             _warn_about_units(point, y, self.transform_)
             return OutOfFold([fitting.regressor], [np.arange(len(y))], [point])
         fitting = fitting.with_evaluation([(features, self._transform(target)) for features, target in evaluation])
-        folds = split_rows(self.cv, X, y, self.random_state)
+        folds = split_rows(self.cv, X, y, self.random_state, groups)
         return OutOfFold.fit(fitting, X, self._transform(y), folds, self.n_jobs)
 
     def _mean_over_models(self, X: Any, function: Callable[[Array], Array]) -> Array:

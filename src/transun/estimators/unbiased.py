@@ -84,13 +84,14 @@ class UnbiasedRegressor(MetaRegressor):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, **fit_params: Any) -> Self:
         """Compare the candidates, then fit those with a positive weight to all rows.
 
         Args:
             X: features, in any form that the regressor takes.
             y: targets, in their own units.
             sample_weight: weights of the rows, in the fits and in the comparison.
+            groups: the group of each row, for the splitter; with a number of folds no group is in two of them.
             fit_params: parameters of the `fit` of every regressor. An evaluation set is refused, since candidates
                 differ in the units of their targets: use a regressor that stops early by a share of its training rows.
 
@@ -101,7 +102,7 @@ class UnbiasedRegressor(MetaRegressor):
         # Transforms and slopes bend at 1, and libraries have thresholds in their deviances: scale the mean to 100.
         self.unit_ = float(np.average(np.abs(target), weights=weight)) / 100.0 or 1.0
         target = target / self.unit_
-        folds = split_rows(self.cv, X, target, self.random_state)
+        folds = split_rows(self.cv, X, target, self.random_state, groups)
         _require_partition(folds, len(target))
         fitting = self._fittings(weight, fit_params)["regressor"]
         cross_fit = CrossFit(fitting, X, target, weight, folds, self.n_jobs)
