@@ -7,7 +7,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 from estimators.world import world
 from transun import Identity, NormalTheory, Power, Smearing
-from transun.estimators import CorrectedRegressor
+from transun.estimators import CorrectedRegressor, TotalWarning
 from transun.estimators.corrected import CORRECTIONS
 
 DATA = world(4_000, seed=3)
@@ -66,6 +66,7 @@ def test_an_object_is_the_same_as_its_name_and_stays_unfitted():
     assert not CORRECTIONS["smearing"].residuals.any()
 
 
+@pytest.mark.filterwarnings("ignore::transun.estimators.TotalWarning")  # full trees: normal theory adds too much
 def test_learns_from_rows_that_the_model_did_not_see():
     """A full-grown tree on distinct rows has no training residuals: in-sample smearing corrects nothing."""
     rng = np.random.default_rng(0)
@@ -91,6 +92,33 @@ def test_prefit_learns_the_correction_only():
     pred = model.fit(new.X, new.y).predict(new.X)
     assert pred.sum() == pytest.approx(new.y.sum())
     assert pred / trained.predict(new.X) ** 2 == pytest.approx(np.full(2_000, model.correction_.factor.item()))
+
+
+class TestTotals:
+    """Half of the rows have no noise, and the residuals of the others are added to their points as well."""
+
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 2, 3_000)
+    # ln(1 + y) is 1 for x = 0, and for x = 1 it is 3 or 9 with equal chances.
+    y = np.expm1(np.where(x == 0, 1.0, 3.0 + 6.0 * rng.integers(0, 2, 3_000)))
+
+    def test_smearing_that_is_wrong_in_total_says_so(self):
+        with pytest.warns(TotalWarning, match="corrected predictions of held-out rows add up to") as caught:
+            model = CorrectedRegressor(TREE, random_state=0).fit(self.x[:, None], self.y)
+        assert len(caught) == 1
+        # Half of the residuals are 0 and a quarter each ±3, around the points 1 and 6; amounts below 0 count as 0.
+        expected = [np.expm1(point + np.array([0.0, 0.0, -3.0, 3.0])).clip(0.0).mean() for point in (1.0, 6.0)]
+        # The share of the rare large residual has a relative error of 4 %.
+        assert model.predict([[0], [1]]) == pytest.approx(expected, rel=0.2)
+        assert model.total_ == pytest.approx(np.mean(expected) / self.y.mean(), rel=0.2)
+
+    @pytest.mark.parametrize("name", ["isotonic", "multiplicative", "additive"])
+    def test_a_correction_that_is_right_in_total_is_silent(self, name):
+        model = CorrectedRegressor(TREE, bias_correction=name, random_state=0).fit(self.x[:, None], self.y)
+        assert model.total_ == pytest.approx(1.0, abs=0.02)
+
+    def test_whoever_asks_for_no_correction_is_not_warned(self):
+        assert CorrectedRegressor(TREE, bias_correction=None, random_state=0).fit(self.x[:, None], self.y).total_ < 0.2
 
 
 def test_weights_count():

@@ -287,16 +287,24 @@ class TestFitting:
 
 
 class TestRatioGuard:
-    def test_a_ratio_beyond_the_targets_is_replaced_with_a_warning(self):
+    def test_a_ratio_beyond_the_targets_is_replaced_and_fit_warns_once(self):
         class Wild(LinearRegression):
             def predict(self, X):
                 return super().predict(X) * 1e6
 
         X, y = np.arange(60.0).reshape(-1, 1), np.arange(1.0, 61.0)
-        model = GTSRegressor(TREE, Wild(), cv=None).fit(X, y)
-        with pytest.warns(AmplificationWarning, match="60 of 60"):
-            pred = model.predict(X)
-        assert pred.max() <= y.max()
+        with pytest.warns(AmplificationWarning, match="100% of the ratios") as caught:
+            model = GTSRegressor(TREE, Wild(), cv=None).fit(X, y)
+        assert len(caught) == 1
+        assert model.replaced_ == 1.0
+        assert model.predict(X).max() <= y.max()
+
+    def test_a_constant_target_is_no_news(self):
+        X = np.arange(200.0).reshape(-1, 1)
+        for base in (LGBMRegressor(verbose=-1, n_jobs=1), HistGradientBoostingRegressor(), TREE):
+            model = GTSRegressor(base).fit(X, np.full(200, 0.1))
+            assert model.replaced_ == 0.0
+            assert model.predict(X) == pytest.approx(np.full(200, 0.1))
 
     def test_bins_know_their_own_extremes(self):
         slope = np.repeat([0.1, 1.0], 100)

@@ -6,7 +6,7 @@ from transun.support.extras import require
 require("sklearn")
 
 from transun.estimators.balance import Balance, BalancedRegressor
-from transun.estimators.corrected import CorrectedRegressor
+from transun.estimators.corrected import CorrectedRegressor, TotalWarning
 from transun.estimators.gts import AmplificationWarning, GTSRegressor
 from transun.estimators.network import NetworkRegressor
 from transun.estimators.unbiased import UnbiasedRegressor
@@ -18,5 +18,6 @@ __all__ = [
     "CorrectedRegressor",
     "GTSRegressor",
     "NetworkRegressor",
+    "TotalWarning",
     "UnbiasedRegressor",
 ]

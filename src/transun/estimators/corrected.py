@@ -1,5 +1,6 @@
 """Post-hoc corrections around any regressor, learned out of fold."""
 
+import warnings
 from collections.abc import Mapping
 from typing import Any, Self
 
@@ -34,13 +35,22 @@ CORRECTIONS: Mapping[str, Correction] = {
 }
 
 
+# By chance alone a total is this many standard errors off in one fit of 400.
+_NOTABLE_ERRORS = 3.0
+
+
+class TotalWarning(UserWarning):
+    """The total of predictions of held-out rows differs from the total of their targets by more than sampling error."""
+
+
 class CorrectedRegressor(TransformedTargetBase):
     """ŷ(x) = mean over folds k of C(u_k(x)): regressors learn T(y), a correction C learns y from held-out points u.
 
     The usual remedy for retransformation bias, done right: the correction learns from residuals of rows that the model
     was not fitted to. Residuals of training rows are too small, and so is the correction that they teach. It sees x
-    only through u: where the noise depends on x in another way, it is right in total and wrong by segment.
-    `GTSRegressor` is right there too.
+    only through u: where the noise depends on x in another way, it is wrong by segment, and smearing and normal theory
+    also in total. `fit` adds up the corrected predictions of held-out rows, and warns if their total differs from that
+    of the targets by more than three standard errors. `GTSRegressor` and `UnbiasedRegressor` are right there too.
 
     Args:
         regressor: anything with `fit` and `predict`; histogram gradient boosting by default.
@@ -56,6 +66,7 @@ class CorrectedRegressor(TransformedTargetBase):
         regressors_: the models of T(y), one per fold.
         shares_: the weight of each of them in a prediction.
         correction_: the fitted correction.
+        total_: predicted / actual total of the held-out rows; of the training rows with ``cv=None``.
         transform_: T with its bounds learned from the targets.
 
     >>> X, y = [[0]] * 4, [1.0, 1.0, 9.0, 9.0]
@@ -110,11 +121,28 @@ class CorrectedRegressor(TransformedTargetBase):
                 self.transform_,
                 None if weight is None else to_tensor(weight[rows]),
             )
+        self._check_total(self._correct(points.predictions), target[rows], None if weight is None else weight[rows])
         return self
 
     def predict(self, X: Any) -> Array:
         """Estimates of E[y|x], (n,)."""
         return self._mean_over_models(self._check_features(X), self._correct)
+
+    def _check_total(self, pred: Array, y: Array, weight: Array | None) -> None:
+        """Store predicted / actual total, and warn if a correction was learned out of fold and leaves it wrong."""
+        weight = np.ones_like(y) if weight is None else weight
+        actual, excess = float(weight @ y), float(weight @ (pred - y))
+        error = float(np.linalg.norm(weight * (pred - y)))
+        self.total_ = 1.0 + excess / actual if actual else float("nan")
+        if self.bias_correction is None or self.cv is None or abs(excess) <= _NOTABLE_ERRORS * error:
+            return
+        warnings.warn(
+            f"the corrected predictions of held-out rows add up to {self.total_:.3g} (± {error / abs(actual):.2g}) times "
+            'their targets: the noise is not that of one level of u. Use GTSRegressor, UnbiasedRegressor, or '
+            'bias_correction="isotonic" or "multiplicative"',
+            TotalWarning,
+            stacklevel=3,
+        )
 
     def _correct(self, point: Array) -> Array:
         with torch.no_grad():

@@ -21,9 +21,15 @@ Array = NDArray[np.float64]
 # A bin of the guard has enough rows for a stable mean and range, and there are enough bins to follow the level.
 _MIN_ROWS_PER_BIN, _MAX_BINS = 50, 20
 
+# A larger share of replaced ratios than this is news: some rows at the edges of their bins are always replaced.
+_NOTABLE_SHARE = 0.01
+
 
 class AmplificationWarning(UserWarning):
-    """Some ratios z / κ lay outside the targets of the training rows of similar slope."""
+    """More than 1 % of the ratios z / κ lie outside the targets of the training rows of similar slope.
+
+    `fit` says so, once, when something can be done about it; `predict` applies the same rule and is silent.
+    """
 
 
 @dataclass(frozen=True)
@@ -80,8 +86,8 @@ class RatioGuard:
         bin_of_row = np.searchsorted(self.edges, slope, side="right")
         low, high = self.smallest[bin_of_row], self.largest[bin_of_row]
         pred = z / slope
-        # Rounding must not count as leaving the range.
-        margin = 1e-9 * (1.0 + np.abs(high) + np.abs(low))
+        # Rounding must not count as leaving the range; boosters compute in single precision.
+        margin = 1e-6 * (np.abs(high) + np.abs(low))
         outside = (pred < low - margin) | (pred > high + margin)
         return np.where(outside, np.clip(self.mean_z[bin_of_row] / slope, low, high), pred), outside
 
@@ -119,7 +125,8 @@ class GTSRegressor(TransformedTargetBase):
         shares_: the weight of each of them in κ̄.
         bias_regressor_: the model of y·κ.
         transform_: T with its bounds learned from the targets.
-        guard_: the `RatioGuard` against amplification. Where it replaces a ratio, `predict` warns.
+        guard_: the `RatioGuard` against amplification.
+        replaced_: the share of training rows whose ratio it replaces; `fit` warns if it is above 1 %.
 
     >>> X, y = [[0]] * 4 + [[1]] * 4, [1.0, 1.0, 9.0, 9.0] + [25.0, 25.0, 81.0, 81.0]
     >>> from sklearn.tree import DecisionTreeRegressor
@@ -188,21 +195,27 @@ class GTSRegressor(TransformedTargetBase):
         power = float(self._by_deviance) if self.emphasis is None else self.emphasis
         self.bias_regressor_ = fit_bias(X, target[rows] * slopes, rows, slopes**-power if power else None)
         self.guard_ = RatioGuard.learn(slopes, target[rows], None if weight is None else weight[rows])
+        self.replaced_ = self._replaced_share(X)
+        if self.replaced_ > _NOTABLE_SHARE:
+            warnings.warn(
+                f"{self.replaced_:.0%} of the ratios z/κ lie outside the training targets seen at their slope; they are "
+                "replaced by the mean ratio there. Use a slope of smaller power, such as PowerVariance(0.5), or "
+                "UnbiasedRegressor",
+                AmplificationWarning,
+                stacklevel=2,
+            )
         return self
 
     def predict(self, X: Any) -> Array:
         """Estimates of E[y|x], (n,)."""
         X = self._check_features(X)
-        pred, outside = self.guard_.divide(predict_1d(self.bias_regressor_, X), self._mean_slope(X))
-        if outside.any():
-            warnings.warn(
-                f"{int(outside.sum())} of {len(pred)} ratios z/κ lie outside the training targets seen at their slope; "
-                "they are replaced by the mean ratio there. If it is many, use a slope of smaller power, such as "
-                "PowerVariance(0.5), or UnbiasedRegressor",
-                AmplificationWarning,
-                stacklevel=2,
-            )
+        pred, _ = self.guard_.divide(predict_1d(self.bias_regressor_, X), self._mean_slope(X))
         return pred
+
+    def _replaced_share(self, X: Any) -> float:
+        """The share of rows whose ratio is replaced."""
+        _, outside = self.guard_.divide(predict_1d(self.bias_regressor_, X), self._mean_slope(X))
+        return float(outside.mean())
 
     def _slope_at(self, point: Array) -> Array:
         return slope_at(point, PowerVariance(1.0) if self.slope is None else self.slope, self.transform_)
