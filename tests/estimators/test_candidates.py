@@ -1,83 +1,137 @@
 import numpy as np
 import pytest
+from lightgbm import LGBMRegressor
 from sklearn.dummy import DummyRegressor
-from sklearn.model_selection import KFold
+from sklearn.isotonic import IsotonicRegression
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import KFold, cross_val_predict
 from sklearn.tree import DecisionTreeRegressor
 
 from estimators.world import world
-from transun import Log1p
-from transun.estimators.candidates import GTSCandidate, IsotonicCandidate, PlainCandidate, variance_power
-from transun.estimators.cross_fitting import CrossFit
+from transun import Log1p, Power
+from transun.estimators.candidates import GTSCandidate, IsotonicCandidate, PlainCandidate, make_candidates
+from transun.estimators.cross_fitting import CrossFit, NewRows
 from transun.estimators.fitting import Fitting
 from transun.estimators.target import prepare_transform
 
 TREE = DecisionTreeRegressor(random_state=0, min_samples_leaf=20)
+DATA = world(300, seed=5)
 
 
 def cross_fit(data, base=TREE, count=3):
     return CrossFit(Fitting(base), data.X, data.y, None, list(KFold(count).split(data.X)))
 
 
-class TestOutOfFold:
-    """A prediction does not depend on the target of its own row."""
+class TestHeldOut:
+    """A held-out prediction does not depend on the target of its own row, but for slopes and calibration of others."""
 
-    data = world(300, seed=5)
+    changed, rows = DATA.y.copy(), np.arange(100)  # the first fold
+    changed[rows] = changed[rows][::-1] * 0.5 + 1.0
+    transform = prepare_transform(Log1p(), np.array([DATA.y.max() * 2.0]))
 
     @pytest.mark.parametrize(
-        "make",
-        [
-            lambda t: PlainCandidate("MSE", TREE),
-            lambda t: GTSCandidate(t, 1.0, TREE),
-            lambda t: IsotonicCandidate(t),
-        ],
-        ids=["plain", "GTS", "isotonic"],
+        "candidate",
+        [PlainCandidate("MSE", TREE), GTSCandidate(transform, 0.0, TREE)],
+        ids=["plain", "GTS with a constant slope"],
     )
-    def test_a_target_does_not_reach_its_own_prediction(self, make):
-        changed = self.data.y.copy()
-        rows = np.arange(100)  # the first fold
-        changed[rows] = changed[rows][::-1] * 0.5 + 1.0
-        other = type(self.data)(self.data.X, changed, self.data.mean)
-        transform = prepare_transform(Log1p(), np.array([self.data.y.max() * 2.0]))
-        a, b = (make(transform).predict(cross_fit(data)) for data in (self.data, other))
-        assert a[rows] == pytest.approx(b[rows])
+    def test_a_target_does_not_reach_its_own_prediction(self, candidate):
+        other = type(DATA)(DATA.X, self.changed, DATA.mean)
+        a, b = (candidate.fit(cross_fit(data)).held_out for data in (DATA, other))
+        assert a[self.rows] == pytest.approx(b[self.rows])
         assert (a[100:] != b[100:]).any()
 
-    def test_costs_are_the_rows_that_are_fitted(self):
-        fitted_rows = []
-
-        class Counting(DummyRegressor):
-            def fit(self, X, y, sample_weight=None):
-                fitted_rows.append(len(X))
-                return super().fit(X, y, sample_weight)
-
-        transform = prepare_transform(Log1p(), self.data.y)
-        for candidate in (
-            PlainCandidate("MSE", Counting()),
-            GTSCandidate(transform, 1.0, Counting()),
-            IsotonicCandidate(transform),
-        ):
-            fresh = cross_fit(self.data, Counting(), count=5)
-            expected = candidate.cost(fresh)
-            fitted_rows.clear()
-            candidate.predict(fresh)
-            assert sum(fitted_rows) / 300 == pytest.approx(expected)
+    def test_the_point_of_a_row_does_not_depend_on_its_target(self):
+        other = type(DATA)(DATA.X, self.changed, DATA.mean)
+        a, b = (cross_fit(data).points(self.transform).predictions for data in (DATA, other))
+        assert a[self.rows] == pytest.approx(b[self.rows])
 
 
-class TestVariancePower:
-    @pytest.mark.parametrize("power", [0.0, 1.0, 1.5, 2.0])
-    def test_recovers_the_power_of_simulated_noise(self, power):
-        rng = np.random.default_rng(0)
-        mean = rng.lognormal(3.0, 1.0, 40_000)
-        shape = mean ** (2.0 - power) / 4.0  # Gamma noise of variance 4·mean^power
-        y = rng.gamma(shape, mean / shape)
-        assert variance_power(0.3 * mean, y) == pytest.approx(power, abs=0.12)  # a base off by a factor does no harm
+class TestByHand:
+    X, y = np.zeros((4, 1)), np.array([1.0, 1.0, 9.0, 9.0])
+    small = CrossFit(Fitting(DummyRegressor()), X, y, None, list(KFold(2).split(X)))
 
-    def test_nothing_to_learn_from(self):
-        assert variance_power(np.zeros(5), np.ones(5)) == 1.0
-        assert variance_power(np.ones(5), np.ones(5)) == 1.0
+    def test_plain_is_cross_val_predict_and_a_mean_of_the_folds(self):
+        fitted = PlainCandidate("MSE", DummyRegressor()).fit(self.small)
+        assert fitted.held_out == pytest.approx(cross_val_predict(DummyRegressor(), self.X, self.y, cv=KFold(2)))
+        assert fitted.predict(NewRows([[0.0]])) == pytest.approx([5.0])
+
+    def test_gts_divides_the_mean_of_z_by_the_mean_slope(self):
+        # Folds {0, 1} and {2, 3}: u = √y = 3 for the rows with y = 1, and 1 for those with y = 9; κ = 1/(u² + 1).
+        fitted = GTSCandidate(prepare_transform(Power(0.5), self.y), 2.0, DummyRegressor()).fit(self.small)
+        z = np.array([9.0 / 2.0, 1.0 / 10.0])  # each learned from the rows of the other fold
+        slope = np.mean([1.0 / 10.0, 1.0 / 2.0])
+        assert fitted.predict(NewRows([[0.0]])) == pytest.approx([z.mean() / slope])
+
+    def test_calibrated_points_are_isotonic_regression_on_the_points(self):
+        """With few values of the points smoothing has nothing to smooth within them."""
+        transform = prepare_transform(Log1p(), DATA.y)
+        rows = cross_fit(DATA)
+        fitted = IsotonicCandidate(transform).fit(rows)
+        points = cross_val_predict(TREE, DATA.X, np.log1p(DATA.y), cv=KFold(3))
+        means = IsotonicRegression(out_of_bounds="clip").fit(points[100:], DATA.y[100:]).predict(points[:100])
+        # SmoothIsotonic interpolates between steps; the totals agree within the steps' own differences.
+        assert fitted.held_out[:100].mean() == pytest.approx(means.mean(), rel=0.1)
 
 
-def test_a_power_must_be_estimated_first():
-    data = world(60)
-    with pytest.raises(ValueError, match="call estimate"):
-        GTSCandidate(prepare_transform(Log1p(), data.y), None, TREE).predict(cross_fit(data))
+def test_costs_are_the_fits_and_points_are_shared():
+    calls = []
+
+    class Counting(DummyRegressor):
+        def fit(self, X, y, sample_weight=None):
+            calls.append(len(X))
+            return super().fit(X, y, sample_weight)
+
+    transform, rows = prepare_transform(Log1p(), DATA.y), cross_fit(DATA, Counting(), count=5)
+    costs = []
+    for candidate in (
+        PlainCandidate("MSE", Counting()),
+        IsotonicCandidate(transform),
+        GTSCandidate(transform, 1.0, Counting()),
+        GTSCandidate(transform, 2.0, Counting()),
+    ):
+        expected = candidate.cost(rows)
+        calls.clear()
+        candidate.fit(rows)
+        assert len(calls) == expected
+        costs.append(expected)
+    assert costs == [5, 5, 5, 5]
+
+
+def test_an_ensemble_predicts_new_rows_once():
+    predicted = []
+
+    class Counting(DummyRegressor):
+        def predict(self, X):
+            predicted.append(len(X))
+            return super().predict(X)
+
+    transform, rows = prepare_transform(Log1p(), DATA.y), cross_fit(DATA, Counting())
+    fitted = [IsotonicCandidate(transform).fit(rows), GTSCandidate(transform, 1.0, Counting()).fit(rows)]
+    new = NewRows(DATA.X[:7])
+    predicted.clear()
+    for each in fitted:
+        each.predict(new)
+    assert predicted == [7] * 6  # three models of T(y), three of z
+
+
+class TestWhichCandidates:
+    def names(self, regressor, y):
+        transform = prepare_transform(Log1p(), np.array([1.0]))
+        return [each.name for each in make_candidates(regressor, np.array(y), [transform], [1.0])]
+
+    def test_positive_amounts(self):
+        boosting = LGBMRegressor()
+        assert self.names(boosting, [1.0, 2.0]) == [
+            "Poisson",
+            "Log1p + isotonic",
+            "GTS Log1p, p = 1, Poisson of z",
+            "MSE",
+            "Tweedie",
+            "Gamma",
+        ]
+
+    def test_a_regressor_without_deviances(self):
+        assert self.names(Ridge(), [0.0, 2.0]) == ["MSE", "Log1p + isotonic", "GTS Log1p, p = 1, MSE of z"]
+
+    def test_no_deviance_of_negative_targets_or_of_zeros_alone(self):
+        assert self.names(TREE, [-1.0, 2.0])[0] == self.names(TREE, [0.0, 0.0])[0] == "MSE"

@@ -8,7 +8,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from transun import Asinh, Identity
 from transun.estimators import BalancedRegressor, CorrectedRegressor, GTSRegressor, UnbiasedRegressor
 
-# Rows of a tiny check data set are outside the training targets now and then; and their corrected total off; that fit says so is tested apart.
+# In tiny check data sets ratios leave the training targets and totals are off; that fit says so is tested apart.
 pytestmark = [
     pytest.mark.filterwarnings("ignore::transun.estimators.AmplificationWarning"),
     pytest.mark.filterwarnings("ignore::transun.estimators.TotalWarning"),

@@ -20,7 +20,10 @@ from estimators.world import world
 from transun import Log1p, Power, PowerVariance, ReciprocalTarget
 from transun.estimators import BalancedRegressor, CorrectedRegressor, GTSRegressor, UnbiasedRegressor
 
-pytestmark = pytest.mark.filterwarnings("ignore::transun.estimators.AmplificationWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::transun.estimators.AmplificationWarning"),
+    pytest.mark.filterwarnings("ignore::transun.estimators.TotalWarning"),
+]
 TREE = DecisionTreeRegressor(min_samples_leaf=20, random_state=0)
 ALL = [
     GTSRegressor(TREE, random_state=0),

@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-from sklearn.dummy import DummyRegressor
 from sklearn.model_selection import KFold, ShuffleSplit, cross_val_predict
 from sklearn.tree import DecisionTreeRegressor
 
@@ -34,15 +33,12 @@ class TestOutOfFold:
 
 
 class TestCrossFit:
-    def test_points_by_hand(self):
-        """Three folds of one row each: the model that leaves out two knows the third alone."""
-        X, y = np.zeros((3, 1)), np.array([1.0, 4.0, 16.0])
-        small = CrossFit(Fitting(DummyRegressor()), X, y, None, list(KFold(3).split(X)))
-        points = small.points(prepare_transform(Power(0.5), y))
-        assert points == pytest.approx(
-            np.array([[np.nan, 4.0, 2.0], [4.0, np.nan, 1.0], [2.0, 1.0, np.nan]]), nan_ok=True
-        )
-        assert small.biased_predictions(prepare_transform(Power(0.5), y)) == pytest.approx([10.0, 8.5, 2.5])
+    def test_points_are_fitted_once_to_the_transformed_target(self):
+        small = CrossFit(Fitting(TREE), DATA.X, DATA.y, None, list(KFold(3).split(DATA.X)))
+        transform = prepare_transform(Power(0.5), DATA.y)
+        assert small.points(transform) is small.points(transform)
+        expected = cross_val_predict(TREE, DATA.X, np.sqrt(DATA.y), cv=KFold(3))
+        assert small.points(transform).predictions == pytest.approx(expected)
 
 
 class TestSplitRows:

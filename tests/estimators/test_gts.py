@@ -71,6 +71,7 @@ class TestUnbiased:
         bias, error = self.deciles(GTSRegressor(self.BASE, slope=PowerVariance(power), random_state=0))
         assert (np.abs(bias) < 4.0 * error).all()
 
+    @pytest.mark.filterwarnings("ignore::transun.estimators.TotalWarning")
     def test_constant_smearing_is_not(self):
         from transun.estimators import CorrectedRegressor
 

@@ -1,3 +1,5 @@
+from functools import wraps
+
 import numpy as np
 import pytest
 from sklearn.ensemble import HistGradientBoostingRegressor
@@ -7,6 +9,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 from estimators.world import world
 from transun.estimators import Balance, UnbiasedRegressor
+from transun.estimators.cross_fitting import NewRows
 
 TREE = DecisionTreeRegressor(random_state=0, min_samples_leaf=20)
 
@@ -28,22 +31,33 @@ class TestUnbiasedRegressor:
     def test_the_choice_is_explained(self):
         model = UnbiasedRegressor(self.base, random_state=0).fit(self.data.X, self.data.y)
         names = [row.name for row in model.choice_.rows]
-        assert names[:3] == ["MSE", "Poisson", "Gamma"]
+        assert names == ["Poisson", "Log1p + isotonic", "GTS Log1p, p = 1, Poisson of z"]
         assert sum(row.weight for row in model.choice_.rows) == pytest.approx(1.0)
-        assert len(model.estimators_) == sum(row.weight > 0 for row in model.choice_.rows)
+        assert len(model.predictors_) == sum(row.weight > 0 for row in model.choice_.rows)
         best = min(model.choice_.rows, key=lambda row: row.nrmse)
         assert best.worse_by == 0.0
         assert all(name in str(model.choice_) for name in names)
 
-    def test_the_budget_is_kept_and_what_it_left_out_is_listed(self):
-        model = UnbiasedRegressor(self.base, budget=12, random_state=0).fit(self.data.X, self.data.y)
-        assert model.cost_ <= 12
-        assert any("would cost" in reason for reason in model.choice_.skipped.values())
-        assert "left out" in str(model.choice_)
+    @pytest.mark.parametrize(("budget", "fits"), [(None, 12), (8, 8), (16, 16)])
+    def test_the_budget_is_the_number_of_fits(self, budget, fits, monkeypatch):
+        """Counted from outside, final fits included: there are none."""
+        rows, original = [], HistGradientBoostingRegressor.fit
+
+        @wraps(original)
+        def count(self, X, *args, **kwargs):
+            rows.append(len(X))
+            return original(self, X, *args, **kwargs)
+
+        monkeypatch.setattr(HistGradientBoostingRegressor, "fit", count)
+        settings = {} if budget is None else {"budget": budget}
+        model = UnbiasedRegressor(self.base, random_state=0, **settings).fit(self.data.X, self.data.y)
+        assert len(rows) == model.cost_ == fits
+        assert set(rows) == {2_250}  # three of four folds
+        assert "left out, it takes 4 fits, and 0 of the budget are left" in str(model.choice_)
 
     def test_the_first_candidate_is_tried_whatever_the_budget(self):
         model = UnbiasedRegressor(self.base, budget=0, random_state=0).fit(self.data.X, self.data.y)
-        assert [row.name for row in model.choice_.rows] == ["MSE"]
+        assert [row.name for row in model.choice_.rows] == ["Poisson"]
 
     def test_units_of_the_target_do_not_matter(self):
         small, large = (
@@ -60,7 +74,7 @@ class TestUnbiasedRegressor:
 
     def test_without_balance_predictions_are_the_combination(self):
         model = UnbiasedRegressor(TREE, balance=None, random_state=0).fit(self.data.X, self.data.y)
-        parts = [each.predict(self.data.X) for each in model.estimators_]
+        parts = [each.predict(NewRows(self.data.X)) for each in model.predictors_]
         assert model.predict(self.data.X) == pytest.approx(
             np.average(parts, axis=0, weights=model.weights_) * model.unit_
         )
@@ -88,14 +102,18 @@ class TestUnbiasedRegressor:
 
         assert UnbiasedRegressor(Unhashable(), random_state=0).fit(self.data.X, self.data.y).weights_.sum() == 1.0
 
-    @pytest.mark.parametrize("cv", [2, ShuffleSplit(5)])
-    def test_folds_must_be_a_partition_of_three_or_more(self, cv):
-        with pytest.raises(ValueError, match="at least 3 folds that hold out every row exactly once"):
+    @pytest.mark.parametrize("cv", [None, ShuffleSplit(5)])
+    def test_folds_must_be_a_partition_of_two_or_more(self, cv):
+        with pytest.raises(ValueError, match="at least 2 folds that hold out every row exactly once"):
             UnbiasedRegressor(self.base, cv=cv).fit(self.data.X, self.data.y)
 
     def test_evaluation_sets_are_refused(self):
         with pytest.raises(ValueError, match="takes no eval_set"):
             UnbiasedRegressor().fit(self.data.X, self.data.y, eval_set=(self.data.X, self.data.y))
+
+    def test_the_held_out_total_is_exact(self):
+        model = UnbiasedRegressor(self.base, random_state=0).fit(self.data.X, self.data.y)
+        assert model.held_out_.sum() == pytest.approx(self.data.y.sum())
 
     def test_what_the_first_candidate_raises_is_raised(self):
         with pytest.raises(ValueError, match="could not convert"):

@@ -1,17 +1,17 @@
-"""Candidates of the automatic choice: each predicts the mean out of fold for comparison, and builds a final model."""
+"""Candidates of the automatic choice: ways to predict the mean by models of folds, which they share where they can."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Protocol, Self
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
-from transun.corrections import SmoothIsotonic
-from transun.estimators.corrected import CorrectedRegressor
-from transun.estimators.cross_fitting import CrossFit
-from transun.estimators.fitting import with_deviance
-from transun.estimators.gts import GTSRegressor, RatioGuard
+from transun.corrections import Correction, SmoothIsotonic
+from transun.estimators.cross_fitting import CrossFit, NewRows
+from transun.estimators.fitting import takes_weights, with_deviance
+from transun.estimators.gts import RatioGuard
 from transun.estimators.target import slope_at, to_tensor
 from transun.schemes import PowerVariance
 from transun.transforms import Transform
@@ -19,24 +19,34 @@ from transun.transforms import Transform
 Array = NDArray[np.float64]
 
 
+class Predictor(Protocol):
+    """A fitted candidate."""
+
+    @property
+    def held_out(self) -> Array:
+        """The prediction (n,) of each training row by models that were not fitted to it."""
+
+    def predict(self, rows: NewRows) -> Array:
+        """The predictions of new rows: means over the models of all folds."""
+
+
 class Candidate(Protocol):
-    """A way to predict the mean with a given base regressor."""
+    """A way to predict the mean with a given base regressor.
+
+    The models of the folds predict held-out rows for the comparison, and their mean predicts new rows. So there is no
+    last fit to all rows: it would cost one more fit per regressor, and a mean of models that have each seen most of the
+    rows is as good.
+    """
 
     @property
     def name(self) -> str:
         """The name in the table of the choice."""
 
-    def cost(self, cross_fit: CrossFit) -> float:
-        """The cost of `estimate` and `predict`, in fits to all rows."""
+    def cost(self, cross_fit: CrossFit) -> int:
+        """The number of fits that `fit` takes."""
 
-    def estimate(self, cross_fit: CrossFit) -> Self:
-        """The same candidate with its open parameters estimated from the rows."""
-
-    def predict(self, cross_fit: CrossFit) -> Array:
-        """Out-of-fold predictions (n,): no model or constant behind a prediction depends on the row's target."""
-
-    def build(self, cross_fit: CrossFit) -> Any:
-        """The unfitted regressor that predicts in this way."""
+    def fit(self, cross_fit: CrossFit) -> Predictor:
+        """Fit the models that others have not fitted already."""
 
 
 @dataclass(frozen=True)
@@ -46,88 +56,27 @@ class PlainCandidate:
     name: str
     regressor: Any
 
-    def cost(self, cross_fit: CrossFit) -> float:
-        return cross_fit.cost
+    def cost(self, cross_fit: CrossFit) -> int:
+        return len(cross_fit.folds)
 
-    def estimate(self, cross_fit: CrossFit) -> Self:
-        return self
-
-    def predict(self, cross_fit: CrossFit) -> Array:
-        return cross_fit.predict(replace(cross_fit.fitting, regressor=self.regressor))
-
-    def build(self, cross_fit: CrossFit) -> Any:
-        return self.regressor
+    def fit(self, cross_fit: CrossFit) -> Predictor:
+        out_of_fold = cross_fit.fit(self.regressor, cross_fit.y)
+        return _Mean(out_of_fold.predictions, out_of_fold.models, out_of_fold.shares(cross_fit.weight))
 
 
 @dataclass(frozen=True)
-class GTSCandidate:
-    """GTS: z learns y·κ, and the prediction is z / κ̄.
+class _Mean:
+    held_out: Array
+    models: Sequence[Any]
+    shares: Array
 
-    Args:
-        transform: T with its bounds learned.
-        power: the power of the slope; None takes the variance power that is estimated from the rows.
-        bias_regressor: the regressor that learns z.
-        emphasis: see `GTSRegressor`.
-        loss: the name of the loss of z in the table.
-
-    """
-
-    transform: Transform
-    power: float | None
-    bias_regressor: Any
-    emphasis: float = 0.0
-    loss: str = "MSE"
-
-    @property
-    def name(self) -> str:
-        power = "estimated" if self.power is None else f"{self.power:g}"
-        return f"GTS {type(self.transform).__name__}, p = {power}, {self.loss} of z"
-
-    def cost(self, cross_fit: CrossFit) -> float:
-        return cross_fit.cost + cross_fit.points_cost(self.transform)
-
-    def estimate(self, cross_fit: CrossFit) -> Self:
-        if self.power is not None:
-            return self
-        biased = cross_fit.biased_predictions(self.transform)
-        return replace(self, power=round(variance_power(biased, cross_fit.y, cross_fit.weight), 1))
-
-    def predict(self, cross_fit: CrossFit) -> Array:
-        points, pred = cross_fit.points(self.transform), np.empty_like(cross_fit.y)
-        fitting = replace(cross_fit.fitting, regressor=self.bias_regressor)
-        for index, (fitted, held_out) in enumerate(cross_fit.folds):
-            slopes, y = self._slopes(points[fitted, index]), cross_fit.y[fitted]
-            model = fitting(cross_fit.X, y * slopes, fitted, slopes**-self.emphasis if self.emphasis else None)
-            z = cross_fit.predict_rows(model, held_out)
-            other_points = np.delete(points[held_out], index, axis=1)
-            mean_slope = np.mean([self._slopes(point) for point in other_points.T], axis=0)
-            guard = RatioGuard.learn(slopes, y, None if cross_fit.weight is None else cross_fit.weight[fitted])
-            pred[held_out], _ = guard.divide(z, mean_slope)
-        return pred
-
-    def build(self, cross_fit: CrossFit) -> Any:
-        return GTSRegressor(
-            cross_fit.fitting.regressor,
-            self.bias_regressor,
-            target_transform=self.transform,
-            slope=self._slope(),
-            emphasis=self.emphasis,
-            cv=cross_fit.folds,
-            n_jobs=cross_fit.n_jobs,
-        )
-
-    def _slopes(self, point: Array) -> Array:
-        return slope_at(np.ascontiguousarray(point), self._slope(), self.transform)
-
-    def _slope(self) -> PowerVariance:
-        if self.power is None:
-            raise ValueError("call estimate() before predict() or build(): the power of the slope is not known yet")
-        return PowerVariance(self.power)
+    def predict(self, rows: NewRows) -> Array:
+        return np.asarray(self.shares @ rows.predict(self.models))
 
 
 @dataclass(frozen=True)
 class IsotonicCandidate:
-    """The regressor fitted to T(y), its points mapped to means by isotonic regression: no further fit of the regressor.
+    """The regressor fitted to T(y), its points mapped to means by isotonic regression: no fit beside those of T(y).
 
     It sees x through the point alone, and is right on average over rows with the same point; where rows are few or
     the noise is large, more can often not be learned.
@@ -139,85 +88,128 @@ class IsotonicCandidate:
     def name(self) -> str:
         return f"{type(self.transform).__name__} + isotonic"
 
-    def cost(self, cross_fit: CrossFit) -> float:
+    def cost(self, cross_fit: CrossFit) -> int:
         return cross_fit.points_cost(self.transform)
 
-    def estimate(self, cross_fit: CrossFit) -> Self:
-        return self
-
-    def predict(self, cross_fit: CrossFit) -> Array:
+    def fit(self, cross_fit: CrossFit) -> Predictor:
         points, pred = cross_fit.points(self.transform), np.empty_like(cross_fit.y)
-        for index, (fitted, held_out) in enumerate(cross_fit.folds):
-            weight = None if cross_fit.weight is None else to_tensor(cross_fit.weight[fitted])
-            u, y = to_tensor(points[fitted, index]), to_tensor(cross_fit.y[fitted])
-            correction = SmoothIsotonic().double().fit(u, y, self.transform, weight)
-            other_points = np.delete(points[held_out], index, axis=1)
-            corrected = correction(to_tensor(other_points.ravel())).numpy().reshape(other_points.shape)
-            pred[held_out] = corrected.mean(axis=1)
-        return pred
+        for fitted, held_out in cross_fit.folds:
+            pred[held_out] = _correct(self._learn(cross_fit, fitted), points.predictions[held_out])
+        correction = self._learn(cross_fit, np.arange(len(cross_fit.y)))
+        return _Corrected(pred, points.models, points.shares(cross_fit.weight), correction)
 
-    def build(self, cross_fit: CrossFit) -> Any:
-        return CorrectedRegressor(
-            cross_fit.fitting.regressor,
-            target_transform=self.transform,
-            bias_correction="isotonic",
-            cv=cross_fit.folds,
-            n_jobs=cross_fit.n_jobs,
+    def _learn(self, cross_fit: CrossFit, rows: NDArray[np.int64]) -> Correction:
+        weight = cross_fit.weights_of(rows)
+        return (
+            SmoothIsotonic()
+            .double()
+            .fit(
+                to_tensor(cross_fit.points(self.transform).predictions[rows]),
+                to_tensor(cross_fit.y[rows]),
+                self.transform,
+                None if weight is None else to_tensor(weight),
+            )
         )
+
+
+@dataclass(frozen=True)
+class _Corrected:
+    held_out: Array
+    models: Sequence[Any]
+    shares: Array
+    correction: Correction
+
+    def predict(self, rows: NewRows) -> Array:
+        return np.asarray(self.shares @ _correct(self.correction, rows.predict(self.models)))
+
+
+def _correct(correction: Correction, points: Array) -> Array:
+    with torch.no_grad():
+        return np.asarray(correction(to_tensor(points.ravel())).numpy()).reshape(points.shape)
+
+
+@dataclass(frozen=True)
+class GTSCandidate:
+    """GTS: z learns y·κ(u), with u out of fold, and the prediction is the mean of z over the mean of κ.
+
+    z of fold k learns from rows outside fold k, each with the slope of the model that has not seen it. So over the
+    folds the mean of z tends to E[y|x] times the mean of κ(u_k(x)), and the ratio of the means to E[y|x]. A held-out
+    row of fold k is predicted by z_k / κ(u_k), the only models that have not seen its target. The slopes that z_k
+    learned with come from models that saw fold k; as slopes cancel from the mean, this is a matter of second order, and
+    saves the fits that would leave out two folds each.
+
+    Args:
+        transform: T with its bounds learned.
+        power: the power of the slope.
+        bias_regressor: the regressor that learns z.
+        emphasis: see `GTSRegressor`.
+        loss: the name of the loss of z in the table.
+
+    """
+
+    transform: Transform
+    power: float
+    bias_regressor: Any
+    emphasis: float = 0.0
+    loss: str = "MSE"
+
+    @property
+    def name(self) -> str:
+        return f"GTS {type(self.transform).__name__}, p = {self.power:g}, {self.loss} of z"
+
+    def cost(self, cross_fit: CrossFit) -> int:
+        return len(cross_fit.folds) + cross_fit.points_cost(self.transform)
+
+    def fit(self, cross_fit: CrossFit) -> Predictor:
+        points = cross_fit.points(self.transform)
+        y, slope = cross_fit.y, PowerVariance(self.power)
+        slopes = slope_at(points.predictions, slope, self.transform)
+        emphasis = slopes**-self.emphasis if self.emphasis else None
+        bias = cross_fit.fit(self.bias_regressor, y * slopes, emphasis)
+        pred = np.empty_like(y)
+        for fitted, held_out in cross_fit.folds:
+            guard = RatioGuard.learn(slopes[fitted], y[fitted], cross_fit.weights_of(fitted))
+            pred[held_out], _ = guard.divide(bias.predictions[held_out], slopes[held_out])
+        shares, guard = points.shares(cross_fit.weight), RatioGuard.learn(slopes, y, cross_fit.weight)
+        return _Ratio(pred, points.models, bias.models, shares, self.transform, slope, guard)
+
+
+@dataclass(frozen=True)
+class _Ratio:
+    held_out: Array
+    point_models: Sequence[Any]
+    bias_models: Sequence[Any]
+    shares: Array
+    transform: Transform
+    slope: PowerVariance
+    guard: RatioGuard
+
+    def predict(self, rows: NewRows) -> Array:
+        slopes = [slope_at(point, self.slope, self.transform) for point in rows.predict(self.point_models)]
+        pred, _ = self.guard.divide(self.shares @ rows.predict(self.bias_models), self.shares @ np.stack(slopes))
+        return pred
 
 
 def make_candidates(
     regressor: Any, y: Array, transforms: Sequence[Transform], powers: Sequence[float]
 ) -> Iterator[Candidate]:
-    """The candidates that suit these targets, the most promising first.
+    """The candidates that suit these targets, the most useful first; a budget cuts the list off.
 
-    Squares always; the deviances that the regressor can minimise and the targets allow; for each transform its
-    calibrated points, GTS with the power that the data show, with Poisson deviance as the loss of z, and with the
-    given powers.
+    First the loss that suits amounts best among those that the regressor knows; then, for each transform, its
+    calibrated points and GTS, whose z is learned by Poisson deviance where the regressor can; last the other losses.
+    These differ little from the first one, while calibrated points and GTS err elsewhere: three of the first kind are
+    a poorer mixture than one of each.
     """
-    yield PlainCandidate("MSE", regressor)
     deviances = ["poisson", "tweedie"] if y.min() >= 0.0 < y.max() else []
     deviances += ["gamma"] if y.min() > 0.0 else []
     minimisers = {name: changed for name in deviances if (changed := with_deviance(regressor, name)) is not None}
-    for name, minimiser in minimisers.items():
-        yield PlainCandidate(name.capitalize(), minimiser)
+    plain = [PlainCandidate(name.capitalize(), minimiser) for name, minimiser in minimisers.items()]
+    plain.insert(1, PlainCandidate("MSE", regressor))
+    yield plain[0]
+    by_deviance = "poisson" in minimisers and takes_weights(regressor)
+    z = (minimisers["poisson"], 1.0, "Poisson") if by_deviance else (regressor, 0.0, "MSE")
     for transform in transforms:
         yield IsotonicCandidate(transform)
-        yield GTSCandidate(transform, None, regressor)
-        if "poisson" in minimisers:
-            yield GTSCandidate(transform, 2.0, minimisers["poisson"], 1.0, "Poisson")
         for power in powers:
-            yield GTSCandidate(transform, power, regressor)
-
-
-def variance_power(base: Array, y: Array, weight: Array | None = None, bins: int = 20) -> float:
-    """The p in Var[y|x] ∝ m(x)^p, from predictions `base` that are right up to a factor; between 0 and 2.
-
-    Rows are put into bins of equal frequency by `base`. The estimate is the slope of log mean (y - m)² against log m
-    over the bins, with m the base times the factor that makes the total right. It takes means within bins, not
-    logarithms of single residuals, since these would follow the small residuals and not the variance.
-
-    >>> base = np.repeat([1.0, 2.0, 4.0, 8.0], 100)
-    >>> sign = np.tile([1.0, -1.0], 200)
-    >>> round(variance_power(base, base + 0.5 * sign * base**0.75, bins=4), 3)  # an sd like m^0.75
-    1.5
-    """
-    weight = np.ones_like(y) if weight is None else weight
-    actual, predicted = float(weight @ y), float(weight @ base)
-    usable = (base > 0.0) & (weight > 0.0)
-    if actual <= 0.0 or predicted <= 0.0 or usable.sum() < 2:
-        return 1.0
-    mean, y, weight = (base * actual / predicted)[usable], y[usable], weight[usable]
-    edges = np.unique(np.quantile(mean, np.arange(1, bins) / bins))
-    bin_of_row = np.searchsorted(edges, mean, side="right")
-    bin_weight = np.bincount(bin_of_row, weight)
-    filled = bin_weight > 0.0
-    bin_weight = bin_weight[filled]
-    bin_mean = np.bincount(bin_of_row, weight * mean)[filled] / bin_weight
-    bin_variance = np.bincount(bin_of_row, weight * (y - mean) ** 2)[filled] / bin_weight
-    varies = bin_variance > 0.0
-    if varies.sum() < 2 or np.ptp(bin_mean[varies]) == 0.0:
-        return 1.0
-    log_mean, log_variance = np.log(bin_mean[varies]), np.log(bin_variance[varies])
-    slope = np.polyfit(log_mean, log_variance, 1, w=np.sqrt(bin_weight[varies]))[0]
-    return float(np.clip(slope, 0.0, 2.0))
+            yield GTSCandidate(transform, power, *z)
+    yield from plain[1:]

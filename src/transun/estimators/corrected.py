@@ -121,24 +121,31 @@ class CorrectedRegressor(TransformedTargetBase):
                 self.transform_,
                 None if weight is None else to_tensor(weight[rows]),
             )
-        self._check_total(self._correct(points.predictions), target[rows], None if weight is None else weight[rows])
+        excess = self._correct(points.predictions) - target[rows]
+        counts = np.ones(len(rows)) if weight is None else weight[rows]
+        clusters = np.arange(len(rows)) if groups is None else np.unique(groups, return_inverse=True)[1][rows]
+        self._check_total(np.asarray(np.bincount(clusters, counts * excess), np.float64), float(counts @ target[rows]))
         return self
 
     def predict(self, X: Any) -> Array:
         """Estimates of E[y|x], (n,)."""
         return self._mean_over_models(self._check_features(X), self._correct)
 
-    def _check_total(self, pred: Array, y: Array, weight: Array | None) -> None:
-        """Store predicted / actual total, and warn if a correction was learned out of fold and leaves it wrong."""
-        weight = np.ones_like(y) if weight is None else weight
-        actual, excess = float(weight @ y), float(weight @ (pred - y))
-        error = float(np.linalg.norm(weight * (pred - y)))
-        self.total_ = 1.0 + excess / actual if actual else float("nan")
-        if self.bias_correction is None or self.cv is None or abs(excess) <= _NOTABLE_ERRORS * error:
+    def _check_total(self, excess: Array, actual: float) -> None:
+        """Store predicted / actual total, and warn if a correction was learned out of fold and leaves it wrong.
+
+        Args:
+            excess: predicted less actual amounts, of independent rows or groups of rows.
+            actual: the total of the targets.
+
+        """
+        error = float(np.linalg.norm(excess))
+        self.total_ = 1.0 + float(excess.sum()) / actual if actual else float("nan")
+        if self.bias_correction is None or self.cv is None or abs(excess.sum()) <= _NOTABLE_ERRORS * error:
             return
         warnings.warn(
-            f"the corrected predictions of held-out rows add up to {self.total_:.3g} (± {error / abs(actual):.2g}) times "
-            'their targets: the noise is not that of one level of u. Use GTSRegressor, UnbiasedRegressor, or '
+            f"the corrected predictions of held-out rows add up to {self.total_:.3g} times their targets, "
+            f"{abs(excess.sum()) / error:.0f} standard errors off. Use GTSRegressor, UnbiasedRegressor, or "
             'bias_correction="isotonic" or "multiplicative"',
             TotalWarning,
             stacklevel=3,

@@ -1,8 +1,7 @@
 """Cross-fitting: predictions of rows by models that were not fitted to them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from itertools import combinations
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.parallel import Parallel, delayed
 
 from transun.estimators.fitting import Fitting
-from transun.estimators.target import apply_transform, invert_transform
+from transun.estimators.target import apply_transform
 from transun.transforms import Transform
 
 Array = NDArray[np.float64]
@@ -82,9 +81,29 @@ class OutOfFold:
     fold_predictions: Sequence[Array]
 
     @classmethod
-    def fit(cls, fitting: Fitting, X: Any, target: Array, folds: Sequence[Split], n_jobs: int | None) -> "OutOfFold":
-        """Fit one model per fold to its training rows and predict the rows held out."""
-        work = (delayed(_fit_and_predict)(fitting, X, target, fitted, held_out) for fitted, held_out in folds)
+    def fit(
+        cls,
+        fitting: Fitting,
+        X: Any,
+        target: Array,
+        folds: Sequence[Split],
+        n_jobs: int | None,
+        emphasis: Array | None = None,
+        patience: int | None = None,
+    ) -> "OutOfFold":
+        """Fit one model per fold to its training rows and predict the rows held out.
+
+        Args:
+            fitting: how the regressor is fitted.
+            X: features of all rows.
+            target: targets of all rows, in the units that the regressor learns.
+            folds: training and held-out rows.
+            n_jobs: the number of folds at the same time.
+            emphasis: a factor of the weight of each row.
+            patience: boosters stop after this many rounds without improvement on the rows held out; None: they do not.
+
+        """
+        work = (delayed(_fit_and_predict)(fitting, X, target, fold, emphasis, patience) for fold in folds)
         models, predictions = zip(*Parallel(n_jobs=n_jobs)(work), strict=True)
         return cls(models, [held_out for _, held_out in folds], predictions)
 
@@ -108,21 +127,26 @@ class OutOfFold:
         return np.asarray(sizes) / sum(sizes)
 
 
-def _fit_and_predict(fitting: Fitting, X: Any, target: Array, fitted: Rows, held_out: Rows) -> tuple[Any, Array]:
-    model = fitting(X, target[fitted], fitted)
+def _fit_and_predict(
+    fitting: Fitting, X: Any, target: Array, fold: Split, emphasis: Array | None, patience: int | None
+) -> tuple[Any, Array]:
+    fitted, held_out = fold
+    fitting = fitting.stopped_early(patience, X, target, held_out, emphasis)
+    model = fitting(X, target[fitted], fitted, None if emphasis is None else emphasis[fitted])
     return model, predict_1d(model, _safe_indexing(X, held_out))
 
 
 @dataclass(frozen=True)
 class CrossFit:
-    """Rows in folds, on which candidates are compared by out-of-fold predictions; models of T(y) are fitted once.
+    """Rows in folds, on which candidates are fitted and compared; the models of T(y) are fitted once for all of them.
 
     Args:
         fitting: how the base regressor is fitted.
         X: features.
         y: targets (n,).
         weight: weights of the rows, or None.
-        folds: splits whose held-out rows are a partition of all rows; at least three.
+        folds: splits whose held-out rows are a partition of all rows.
+        patience: rounds without improvement on the held-out rows after which boosters stop; None: they do not stop.
         n_jobs: the number of fits at the same time.
 
     """
@@ -132,58 +156,42 @@ class CrossFit:
     y: Array
     weight: Array | None
     folds: Sequence[Split]
+    patience: int | None = None
     n_jobs: int | None = None
-    _points: dict[Transform, Array] = field(default_factory=dict, repr=False)
+    _points: dict[Transform, OutOfFold] = field(default_factory=dict, repr=False)
 
-    @property
-    def fold_of_row(self) -> Rows:
-        """The fold that holds out each row, (n,)."""
-        fold = np.full(len(self.y), -1)
-        for index, (_, held_out) in enumerate(self.folds):
-            fold[held_out] = index
-        return fold
+    def fit(self, regressor: Any, target: Array, emphasis: Array | None = None) -> OutOfFold:
+        """One model per fold, which learns the targets (n,), with factors (n,) of the weights of the rows."""
+        fitting = replace(self.fitting, regressor=regressor)
+        return OutOfFold.fit(fitting, self.X, target, self.folds, self.n_jobs, emphasis, self.patience)
 
-    @property
-    def cost(self) -> float:
-        """The cost of out-of-fold predictions by one regressor, in fits to all rows: the number of folds less one."""
-        return float(sum(len(fitted) for fitted, _ in self.folds) / len(self.y))
-
-    def points_cost(self, transform: Transform) -> float:
-        """The cost of `points`, in fits to all rows; zero if they are computed already."""
-        count = len(self.folds)
-        return 0.0 if transform in self._points else (count - 1) * (count - 2) / 2
-
-    def predict(self, fitting: Fitting) -> Array:
-        """Out-of-fold predictions (n,) by a regressor of y."""
-        return OutOfFold.fit(fitting, self.X, self.y, self.folds, self.n_jobs).predictions
-
-    def predict_rows(self, model: Any, rows: Rows) -> Array:
-        """The predictions of a fitted model for some of the rows."""
-        return predict_1d(model, _safe_indexing(self.X, rows))
-
-    def points(self, transform: Transform) -> Array:
-        """Points u (n, folds): row i, column k is by a model of T(y) that saw neither the fold of row i nor fold k.
-
-        Such a model serves two purposes. Among the training rows of fold k it gives row i a point that depends neither
-        on the target of row i nor on the rows of fold k; for the rows of the fold of i it is one of the models to
-        average over. Every pair of folds is left out once: with five folds this takes ten fits to 60 % of the rows,
-        for any number of slopes. Column k is NaN for the rows of fold k.
-        """
+    def points(self, transform: Transform) -> OutOfFold:
+        """The models of T(y), fitted at the first call, with the points u of the rows that they have not seen."""
         if transform not in self._points:
-            fold, count = self.fold_of_row, len(self.folds)
-            pairs = list(combinations(range(count), 2))
-            held_out = [(fold == a) | (fold == b) for a, b in pairs]
-            splits = [(np.flatnonzero(~rows), np.flatnonzero(rows)) for rows in held_out]
-            target = apply_transform(self.y, transform)
-            out_of_fold = OutOfFold.fit(self.fitting, self.X, target, splits, self.n_jobs)
-            points = np.full((len(self.y), count), np.nan)
-            for (a, b), rows, pred in zip(pairs, out_of_fold.fold_rows, out_of_fold.fold_predictions, strict=True):
-                points[rows, np.where(fold[rows] == a, b, a)] = pred
-            self._points[transform] = points
+            self._points[transform] = self.fit(self.fitting.regressor, apply_transform(self.y, transform))
         return self._points[transform]
 
-    def biased_predictions(self, transform: Transform) -> Array:
-        """The mean over models of T⁻¹ of their points, (n,): the out-of-fold predictions of plain T-MSE."""
-        points = self.points(transform)
-        amounts = np.where(np.isnan(points), np.nan, invert_transform(np.nan_to_num(points), transform))
-        return np.asarray(np.nanmean(amounts, axis=1))
+    def points_cost(self, transform: Transform) -> int:
+        """The number of fits that `points` takes; zero if they were made already."""
+        return 0 if transform in self._points else len(self.folds)
+
+    def weights_of(self, rows: Rows) -> Array | None:
+        """The weights of some rows."""
+        return None if self.weight is None else self.weight[rows]
+
+
+class NewRows:
+    """Rows to predict, and the predictions of each ensemble for them, made once.
+
+    Candidates share ensembles: without this, the models of T(y) would predict once for each of them.
+    """
+
+    def __init__(self, X: Any) -> None:
+        self.X = X
+        self._predictions: dict[int, Array] = {}
+
+    def predict(self, ensemble: Sequence[Any]) -> Array:
+        """The predictions (models, n) of an ensemble, which is the list of models of one `OutOfFold`."""
+        if id(ensemble) not in self._predictions:
+            self._predictions[id(ensemble)] = np.stack([predict_1d(model, self.X) for model in ensemble])
+        return self._predictions[id(ensemble)]

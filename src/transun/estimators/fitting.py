@@ -1,4 +1,4 @@
-"""Regressors of other libraries: how each takes weights, evaluation sets and the name of its loss."""
+"""Regressors of other libraries: how each takes weights, evaluation sets, early stopping and the name of its loss."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,6 +21,40 @@ _EVALUATION: Sequence[tuple[tuple[str, ...], Callable[[Pairs], tuple[Any, ...]]]
     (("X_val", "y_val"), lambda pairs: pairs[-1]),  # scikit-learn's histogram boosting
 )
 
+# The weights of the rows of an evaluation set: the parameter of `fit`, and its value. CatBoost takes none.
+_EVALUATION_WEIGHTS: Sequence[tuple[str, Callable[[Array | None], Any]]] = (
+    ("eval_sample_weight", lambda weight: [weight]),  # LightGBM
+    ("sample_weight_eval_set", lambda weight: [weight]),  # XGBoost
+    ("sample_weight_val", lambda weight: weight),  # scikit-learn's histogram boosting
+)
+
+
+@dataclass(frozen=True)
+class _Stopping:
+    """How a library is told to stop early by an evaluation set.
+
+    Args:
+        patience: the parameter that is the number of rounds without improvement.
+        settings: other parameters that switch it on.
+        unable: values of parameters with which it cannot, or is told not to.
+        quiet: parameters of `fit` that keep the library from printing a line per round.
+
+    """
+
+    patience: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    unable: Mapping[str, Any] = field(default_factory=dict)
+    quiet: Mapping[str, Any] = field(default_factory=dict)
+
+
+# By the package of a regressor.
+_STOPPING: Mapping[str, _Stopping] = {
+    "lightgbm": _Stopping("early_stopping_round", unable={"boosting_type": "dart"}),
+    "xgboost": _Stopping("early_stopping_rounds", unable={"booster": "gblinear"}, quiet={"verbose": False}),
+    "catboost": _Stopping("early_stopping_rounds"),
+    "sklearn": _Stopping("n_iter_no_change", {"early_stopping": True}, {"early_stopping": False}),
+}
+
 # By the package of a regressor: the parameters that may name its loss, and its names of the deviances.
 _OBJECTIVES: Mapping[str, tuple[Sequence[str], Mapping[str, str]]] = {
     "lightgbm": (("objective",), {"poisson": "poisson", "gamma": "gamma", "tweedie": "tweedie"}),
@@ -38,12 +72,14 @@ class Fitting:
         regressor: the regressor that is cloned.
         params: parameters of its `fit`; those with one value per row are reduced to the rows that are fitted.
         evaluation: pairs of features and targets in the units that the regressor learns, for early stopping.
+        evaluation_weight: the weights of the rows of a single evaluation set.
 
     """
 
     regressor: Any
     params: Mapping[str, Any] = field(default_factory=dict)
     evaluation: Pairs = ()
+    evaluation_weight: Array | None = None
 
     def __call__(
         self, X: Any, target: Array, rows: NDArray[np.int64] | None = None, emphasis: Array | None = None
@@ -69,12 +105,43 @@ class Fitting:
         """The same with other evaluation sets."""
         return replace(self, evaluation=evaluation)
 
+    def stopped_early(
+        self, patience: int | None, X: Any, target: Array, rows: NDArray[np.int64], emphasis: Array | None = None
+    ) -> "Fitting":
+        """The same with early stopping by some of the rows, or unchanged if the regressor cannot stop early by them.
+
+        Args:
+            patience: the number of boosting rounds without improvement; None changes nothing.
+            X: features of all rows.
+            target: targets of all rows.
+            rows: the rows to stop by.
+            emphasis: a factor of the weight of each row, of all rows.
+
+        """
+        factors = [each[rows] for each in (self.params.get("sample_weight"), emphasis) if each is not None]
+        stopping = _STOPPING.get(_package(self.regressor))
+        if patience is None or stopping is None or not _takes_evaluation(self.regressor, weighted=bool(factors)):
+            return self
+        chosen = self.regressor.get_params()
+        if any(chosen.get(name) == value for name, value in stopping.unable.items()):
+            return self
+        return replace(
+            self,
+            regressor=clone(self.regressor).set_params(**{stopping.patience: patience, **stopping.settings}),
+            params={**stopping.quiet, **self.params},
+            evaluation=[(_safe_indexing(X, rows), target[rows])],
+            evaluation_weight=np.prod(factors, axis=0) if factors else None,
+        )
+
     def _evaluation_params(self) -> dict[str, Any]:
         if not self.evaluation:
             return {}
+        weight = self.evaluation_weight
+        weights = {name: value(weight) for name, value in _EVALUATION_WEIGHTS if _takes(self.regressor, [name])}
         for names, values in _EVALUATION:
-            if all(has_fit_parameter(self.regressor, name) for name in names):
-                return dict(zip(names, values(self.evaluation), strict=True))
+            if _takes(self.regressor, names):
+                pairs = dict(zip(names, values(self.evaluation), strict=True))
+                return pairs if weight is None else pairs | weights
         raise ValueError(f"the fit of {type(self.regressor).__name__} takes no evaluation set; leave out eval_set")
 
 
@@ -144,7 +211,7 @@ def with_deviance(regressor: Any, deviance: str) -> Any | None:
         name, last = regressor.steps[-1]
         changed = with_deviance(last, deviance)
         return None if changed is None else clone(regressor).set_params(**{name: changed})
-    parameters, objectives = _OBJECTIVES.get(type(regressor).__module__.partition(".")[0], ((), {}))
+    parameters, objectives = _OBJECTIVES.get(_package(regressor), ((), {}))
     params = regressor.get_params() if deviance in objectives else {}
     for parameter in parameters:
         if parameter in params and _is_allowed(regressor, parameter, objectives[deviance]):
@@ -158,6 +225,21 @@ def _is_allowed(regressor: Any, parameter: str, value: str) -> bool:
     return constraints is None or any(
         constraint.is_satisfied_by(value) for constraint in constraints if hasattr(constraint, "is_satisfied_by")
     )
+
+
+def _package(regressor: Any) -> str:
+    return type(regressor).__module__.partition(".")[0]
+
+
+def _takes(regressor: Any, names: Sequence[str]) -> bool:
+    return all(has_fit_parameter(regressor, name) for name in names)
+
+
+def _takes_evaluation(regressor: Any, *, weighted: bool) -> bool:
+    """Whether the `fit` of a regressor takes an evaluation set, with weights if need be."""
+    if not any(_takes(regressor, names) for names, _ in _EVALUATION):
+        return False
+    return not weighted or any(_takes(regressor, [name]) for name, _ in _EVALUATION_WEIGHTS)
 
 
 def _is_pair(value: Any) -> bool:

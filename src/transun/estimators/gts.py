@@ -6,13 +6,12 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.compose import TransformedTargetRegressor
-from sklearn.linear_model import LinearRegression
 
 from transun.estimators.cross_fitting import predict_1d
 from transun.estimators.fitting import evaluation_pairs, takes_weights, with_deviance
 from transun.estimators.meta_regressor import TransformedTargetBase
 from transun.estimators.target import check_target, prepare_transform, slope_at
+from transun.estimators.wrapped import transforms_target, without_target_transform
 from transun.schemes import PowerVariance, Slope
 from transun.transforms import Log1p, Transform
 
@@ -167,6 +166,7 @@ class GTSRegressor(TransformedTargetBase):
         y: Any,
         sample_weight: Any = None,
         eval_set: Any = None,
+        exposure: Any = None,
         groups: Any = None,
         **fit_params: Any,
     ) -> Self:
@@ -178,11 +178,19 @@ class GTSRegressor(TransformedTargetBase):
             sample_weight: weights of the rows, for both regressors.
             eval_set: a pair (X, y) or a list of pairs in units of y, for regressors with early stopping. Each regressor
                 gets the targets in the units that it learns.
+            exposure: what each amount was collected over; see `UnbiasedRegressor.fit`.
             groups: the group of each row, for the splitter; with a number of folds no group is in two of them.
             fit_params: parameters of the `fit` of both regressors, or routed by scikit-learn's metadata routing.
 
         """
-        X, target, weight = self._check_training_rows(X, y, sample_weight)
+        if self.bias_regressor is not None and transforms_target(self.bias_regressor):
+            raise ValueError(
+                f"bias_regressor is a {type(self.bias_regressor).__name__}, which transforms its target, so that z "
+                "would be biased: pass the regressor inside it"
+            )
+        X, target, weight = self._check_exposed_rows(X, y, sample_weight, exposure)
+        if exposure is not None and eval_set is not None:
+            raise ValueError("an eval_set has no exposures: use one of eval_set and exposure")
         self.transform_ = prepare_transform(self.target_transform, target)
         self._by_deviance = self._can_learn_by_deviance(target)
         fittings = self._fittings(weight, fit_params)
@@ -198,19 +206,19 @@ class GTSRegressor(TransformedTargetBase):
         self.replaced_ = self._replaced_share(X)
         if self.replaced_ > _NOTABLE_SHARE:
             warnings.warn(
-                f"{self.replaced_:.0%} of the ratios z/κ lie outside the training targets seen at their slope; they are "
-                "replaced by the mean ratio there. Use a slope of smaller power, such as PowerVariance(0.5), or "
+                f"{self.replaced_:.0%} of the ratios z/κ lie outside the training targets seen at their slope; they "
+                "are replaced by the mean ratio there. Use a slope of smaller power, such as PowerVariance(0.5), or "
                 "UnbiasedRegressor",
                 AmplificationWarning,
                 stacklevel=2,
             )
         return self
 
-    def predict(self, X: Any) -> Array:
-        """Estimates of E[y|x], (n,)."""
+    def predict(self, X: Any, exposure: Any = None) -> Array:
+        """Estimates of E[y|x], (n,); after a fit with exposures, of rows with these exposures."""
         X = self._check_features(X)
         pred, _ = self.guard_.divide(predict_1d(self.bias_regressor_, X), self._mean_slope(X))
-        return pred
+        return self._to_amounts(pred, exposure)
 
     def _replaced_share(self, X: Any) -> float:
         """The share of rows whose ratio is replaced."""
@@ -226,7 +234,7 @@ class GTSRegressor(TransformedTargetBase):
 
     def _can_learn_by_deviance(self, target: Array) -> bool:
         """Whether z is learned by Poisson deviance: nobody chose otherwise, and regressor and targets allow it."""
-        base = _without_target_transform(self._base_regressor())
+        base = self._default_bias_regressor()
         chosen = self.bias_regressor is not None or self.emphasis is not None
         if chosen or target.min() < 0.0 or not target.any() or with_deviance(base, "poisson") is None:
             return False
@@ -234,15 +242,10 @@ class GTSRegressor(TransformedTargetBase):
 
     def _inner_regressors(self) -> dict[str, Any]:
         base = self._base_regressor()
-        default = _without_target_transform(base)
-        bias = default if self.bias_regressor is None else self.bias_regressor
+        bias = self._default_bias_regressor() if self.bias_regressor is None else self.bias_regressor
         if self._by_deviance:
-            bias = with_deviance(default, "poisson")
+            bias = with_deviance(bias, "poisson")
         return {"regressor": base, "bias_regressor": bias}
 
-
-def _without_target_transform(regressor: Any) -> Any:
-    """The regressor inside a `TransformedTargetRegressor`: on a transformed scale z would be biased itself."""
-    if isinstance(regressor, TransformedTargetRegressor):
-        return LinearRegression() if regressor.regressor is None else _without_target_transform(regressor.regressor)
-    return regressor
+    def _default_bias_regressor(self) -> Any:
+        return without_target_transform(self._base_regressor(), self._default_regressor())

@@ -14,8 +14,10 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from transun.estimators.cross_fitting import OutOfFold, predict_1d, split_rows
+from transun.estimators.exposure import check_exposure, to_rates
 from transun.estimators.fitting import Fitting, add_weights
 from transun.estimators.target import apply_transform, check_target, positive_only
+from transun.estimators.wrapped import transforms_target
 from transun.transforms import Transform
 
 Array = NDArray[np.float64]
@@ -31,13 +33,18 @@ class MetaRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type:
     """
 
     regressor: Any
+    by_exposure_: bool
 
     def _inner_regressors(self) -> dict[str, Any]:
         """The inner regressors by the name of their parameter, with defaults filled in."""
         return {"regressor": self._base_regressor()}
 
     def _base_regressor(self) -> Any:
-        return HistGradientBoostingRegressor() if self.regressor is None else self.regressor
+        return self._default_regressor() if self.regressor is None else self.regressor
+
+    def _default_regressor(self) -> Any:
+        """The regressor that None means."""
+        return HistGradientBoostingRegressor()
 
     def _positive_only(self) -> bool:
         """Whether negative targets are refused."""
@@ -53,6 +60,25 @@ class MetaRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type:
             return X, target, None
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         return X, target, weight
+
+    def _check_exposed_rows(self, X: Any, y: Any, sample_weight: Any, exposure: Any) -> tuple[Any, Array, Array | None]:
+        """The same where y may be an amount over an exposure: the targets are then rates, and exposures weigh them."""
+        X, target, weight = self._check_training_rows(X, y, sample_weight)
+        self.by_exposure_ = exposure is not None
+        if exposure is None:
+            return X, target, weight
+        return (X, *to_rates(target, weight, check_exposure(exposure, len(target))))
+
+    def _to_amounts(self, rates: Array, exposure: Any) -> Array:
+        """Predicted amounts of rows with these exposures."""
+        if self.by_exposure_ == (exposure is None):
+            remedy = (
+                "fitted with exposure: pass exposure to predict, 1.0 for the amount per unit of it"
+                if self.by_exposure_
+                else "fitted without exposure: pass exposure to fit too, or leave it out"
+            )
+            raise ValueError(f"this {type(self).__name__} was {remedy}")
+        return rates if exposure is None else rates * check_exposure(exposure, len(rates))
 
     def _check_features(self, X: Any) -> Any:
         check_is_fitted(self)
@@ -110,6 +136,11 @@ class TransformedTargetBase(MetaRegressor):
             point = predict_1d(fitting.regressor, X)
             _warn_about_units(point, y, self.transform_)
             return OutOfFold([fitting.regressor], [np.arange(len(y))], [point])
+        if transforms_target(fitting.regressor) and not np.array_equal(self._transform(y), y):
+            raise ValueError(
+                f"{type(fitting.regressor).__name__} transforms its target already: give {type(self).__name__} the "
+                "regressor inside it, or target_transform=Identity()"
+            )
         fitting = fitting.with_evaluation([(features, self._transform(target)) for features, target in evaluation])
         folds = split_rows(self.cv, X, y, self.random_state, groups)
         return OutOfFold.fit(fitting, X, self._transform(y), folds, self.n_jobs)

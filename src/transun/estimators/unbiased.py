@@ -1,20 +1,19 @@
 """The automatic choice between unbiased ways to use a regressor."""
 
-import warnings
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.ensemble import HistGradientBoostingRegressor
 
 from transun.estimators.balance import Balance, LearnedBalance
-from transun.estimators.candidates import Candidate, make_candidates
+from transun.estimators.candidates import Predictor, make_candidates
 from transun.estimators.choice import Choice, choose_weights
-from transun.estimators.cross_fitting import CrossFit, Split, predict_1d, split_rows
-from transun.estimators.gts import AmplificationWarning
+from transun.estimators.cross_fitting import CrossFit, NewRows, Split, split_rows
 from transun.estimators.meta_regressor import MetaRegressor
 from transun.estimators.target import prepare_transform
+from transun.estimators.wrapped import without_target_transform
 from transun.support.progress import Progress
 from transun.transforms import Asinh, Log1p, Transform
 
@@ -24,34 +23,42 @@ Array = NDArray[np.float64]
 class UnbiasedRegressor(MetaRegressor):
     """The best of several unbiased uses of a regressor, or their convex combination, by out-of-fold squared error.
 
-    Which loss is best depends on the data: squares where the noise is even, Poisson or Gamma deviance where it grows
-    with the amount, GTS where a transform makes it tame, calibrated T-MSE where rows are few. All of them estimate a
-    mean, so their squared errors can be compared, and a convex combination estimates it too. Each candidate predicts
-    rows that none of its parts was fitted to; the best one is taken, or the combination where that is better by more
-    than the standard error of the difference. A last factor makes the out-of-fold total exact.
+    Which way is best depends on the data: a deviance where the noise grows with the amount, GTS where a transform makes
+    it tame, calibrated T-MSE where rows are few. All of them estimate a mean, so their squared errors can be compared,
+    and a convex combination estimates it too. Each candidate has one model per fold, which predicts the rows that it
+    was not fitted to; the best candidate is taken, or the combination where that is better by more than the standard
+    error of the difference. Boosters stop early by the rows of the fold. New rows are predicted by the mean over the
+    folds, so that nothing is fitted twice, and a last factor makes the out-of-fold total exact.
+
+    It costs 12 fits: four of the best plain loss, four of T(y), which serve calibration and GTS, and four of z.
 
     Args:
-        regressor: anything with `fit` and `predict`; histogram gradient boosting by default. Deviances are tried
-            where it can minimise them (LightGBM, XGBoost, CatBoost, scikit-learn's boosting and trees, alone or
-            at the end of a pipeline).
+        regressor: anything with `fit` and `predict`; histogram gradient boosting of up to 500 rounds by default.
+            Deviances are used where it can minimise them (LightGBM, XGBoost, CatBoost, scikit-learn's boosting and
+            trees, alone or at the end of a pipeline). What wraps it to transform the target is taken off.
         target_transforms: T of the GTS candidates, on targets scaled to a mean of 100; the logarithm by default,
-            arsinh for targets of both signs. Another one costs about as much again.
-        powers: powers of the slopes, besides the variance power that the data show.
+            arsinh for targets of both signs.
+        powers: powers of the slopes of GTS.
         balance: the last step; None leaves it out.
-        budget: the largest cost of the comparison, in fits to all rows. Candidates that would exceed it are left out
-            and listed in the table. With five folds squares and each deviance cost 4, a transform 6 and each slope 4;
-            the final fit adds 1 for a plain candidate and 5 for GTS.
-        cv: folds, or a splitter whose held-out rows are a partition; at least three.
+        budget: the largest number of fits. Candidates that would exceed it are left out and listed in the table. Each
+            loss costs one fit per fold, each transform one per fold and each slope one per fold. 24 fits also try
+            squares, Tweedie and Gamma deviance, and gain little.
+        cv: folds, or a splitter whose held-out rows are a partition.
+        early_stopping_rounds: LightGBM, XGBoost, CatBoost and scikit-learn's histogram boosting stop after this many
+            rounds without improvement on the rows of the fold; CatBoost does so only without weights. None fits all
+            rounds.
         n_jobs: the number of fits at the same time.
         random_state: seed of the shuffling into folds.
         verbose: show a progress bar.
 
     Attributes:
         choice_: the table of candidates with their errors and weights; print it.
-        estimators_: the fitted regressors with a positive weight.
+        predictors_: the fitted candidates with a positive weight.
         weights_: their weights, which add up to one.
         balance_: the learned last factor.
-        cost_: the cost of the comparison, in fits to all rows.
+        held_out_: the prediction (n,) of each training row by models that were not fitted to it, balanced; per unit of
+            exposure after a fit with exposures.
+        cost_: the number of fits.
 
     >>> from sklearn.tree import DecisionTreeRegressor
     >>> X, y = [[0], [1]] * 20, [1.0, 100.0] * 10 + [3.0, 300.0] * 10
@@ -66,10 +73,11 @@ class UnbiasedRegressor(MetaRegressor):
         regressor: Any = None,
         *,
         target_transforms: Sequence[Transform] | None = None,
-        powers: Sequence[float] = (1.0, 2.0),
+        powers: Sequence[float] = (1.0,),
         balance: Balance | None = Balance(),
-        budget: float = 50.0,
-        cv: Any = 5,
+        budget: float = 12,
+        cv: Any = 4,
+        early_stopping_rounds: int | None = 30,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: bool = False,
@@ -80,82 +88,96 @@ class UnbiasedRegressor(MetaRegressor):
         self.balance = balance
         self.budget = budget
         self.cv = cv
+        self.early_stopping_rounds = early_stopping_rounds
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, **fit_params: Any) -> Self:
-        """Compare the candidates, then fit those with a positive weight to all rows.
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        exposure: Any = None,
+        groups: Any = None,
+        **fit_params: Any,
+    ) -> Self:
+        """Fit and compare the candidates.
 
         Args:
             X: features, in any form that the regressor takes.
             y: targets, in their own units.
-            sample_weight: weights of the rows, in the fits and in the comparison.
+            sample_weight: weights of the rows, in the fits and in the comparison: a row of weight 2 counts like two
+                rows, and its prediction is in the same units as any other.
+            exposure: what each amount was collected over, as the years of a policy: a row with twice the exposure is
+                expected to have twice the amount, else alike. What is learned is the rate y/exposure, with weights
+                exposure (times sample_weight), and a prediction is the rate times the exposure that `predict` is given.
+                A weight changes how much a row counts, and never the units of its prediction.
             groups: the group of each row, for the splitter; with a number of folds no group is in two of them.
             fit_params: parameters of the `fit` of every regressor. An evaluation set is refused, since candidates
-                differ in the units of their targets: use a regressor that stops early by a share of its training rows.
+                differ in the units of their targets, and stop early by the rows of their fold.
 
         """
         if "eval_set" in fit_params:
-            raise ValueError("UnbiasedRegressor takes no eval_set; use a regressor that holds out rows of its own")
-        X, target, weight = self._check_training_rows(X, y, sample_weight)
+            raise ValueError("UnbiasedRegressor takes no eval_set: regressors stop early by the rows of their fold")
+        X, target, weight = self._check_exposed_rows(X, y, sample_weight, exposure)
         # Transforms and slopes bend at 1, and libraries have thresholds in their deviances: scale the mean to 100.
         self.unit_ = float(np.average(np.abs(target), weights=weight)) / 100.0 or 1.0
         target = target / self.unit_
         folds = split_rows(self.cv, X, target, self.random_state, groups)
         _require_partition(folds, len(target))
         fitting = self._fittings(weight, fit_params)["regressor"]
-        cross_fit = CrossFit(fitting, X, target, weight, folds, self.n_jobs)
-        candidates, columns, skipped = self._predict_candidates(cross_fit)
-        predictions = np.column_stack(columns)
+        cross_fit = CrossFit(fitting, X, target, weight, folds, self.early_stopping_rounds, self.n_jobs)
+        predictors, skipped = self._fit_candidates(cross_fit)
+        predictions = np.column_stack([predictor.held_out for predictor in predictors.values()])
         weights = choose_weights(predictions, target, weight)
-        names = [candidate.name for candidate in candidates]
-        self.choice_ = Choice.score(names, predictions, skipped, weights, target, weight)
+        self.choice_ = Choice.score(list(predictors), predictions, skipped, weights, target, weight)
         self.weights_ = weights[weights > 0.0]
-        chosen = [candidate for candidate, share in zip(candidates, weights, strict=True) if share > 0.0]
-        self.estimators_ = [replace(fitting, regressor=each.build(cross_fit))(X, target) for each in chosen]
+        self.predictors_ = [each for each, share in zip(predictors.values(), weights, strict=True) if share > 0.0]
         self.balance_ = LearnedBalance()
+        combined, segments = predictions @ weights, self._segments(X)
         if self.balance is not None:
-            self.balance_ = self.balance(predictions @ weights, target, weight, self._segments(X))
+            self.balance_ = self.balance(combined, target, weight, segments)
+        self.held_out_ = self.balance_.apply(combined, segments) * self.unit_
         return self
 
-    def predict(self, X: Any) -> Array:
-        """Estimates of E[y|x], (n,)."""
+    def predict(self, X: Any, exposure: Any = None) -> Array:
+        """Estimates of E[y|x], (n,); after a fit with exposures, of rows with these exposures."""
         X = self._check_features(X)
-        with warnings.catch_warnings():
-            # The guard was active in the comparison too, so that its warnings would bring no news.
-            warnings.simplefilter("ignore", AmplificationWarning)
-            models = zip(self.estimators_, self.weights_, strict=True)
-            pred = np.sum([share * predict_1d(model, X) for model, share in models], axis=0)
-        return np.asarray(self.balance_.apply(pred, self._segments(X)) * self.unit_)
+        rows = NewRows(X)
+        models = zip(self.predictors_, self.weights_, strict=True)
+        pred = np.sum([share * predictor.predict(rows) for predictor, share in models], axis=0)
+        return self._to_amounts(self.balance_.apply(pred, self._segments(X)) * self.unit_, exposure)
 
-    def _predict_candidates(self, cross_fit: CrossFit) -> tuple[list[Candidate], list[Array], dict[str, str]]:
-        """The candidates within the budget, their out-of-fold predictions, and why others were left out."""
-        candidates: list[Candidate] = []
-        predictions: list[Array] = []
+    def _fit_candidates(self, cross_fit: CrossFit) -> tuple[dict[str, Predictor], dict[str, str]]:
+        """The fitted candidates within the budget by name, and why others were left out."""
+        predictors: dict[str, Predictor] = {}
         skipped: dict[str, str] = {}
+        failures: dict[str, Exception] = {}
         y = cross_fit.y
         plan = list(make_candidates(cross_fit.fitting.regressor, y, self._transforms(y), self.powers))
-        self.cost_ = 0.0
+        self.cost_ = 0
         with Progress("candidates", len(plan), self.verbose) as bar:
-            for number, planned in enumerate(plan):
-                bar.advance(number, planned.name)
-                cost, left = planned.cost(cross_fit), self.budget - self.cost_
-                if candidates and cost > left:
-                    skipped[planned.name] = f"would cost {cost:g} fits, {left:g} of the budget are left"
+            for number, candidate in enumerate(plan):
+                bar.advance(number, candidate.name)
+                cost, left = candidate.cost(cross_fit), self.budget - self.cost_
+                if predictors and cost > left:
+                    skipped[candidate.name] = f"it takes {cost} fits, and {left:g} of the budget are left"
                     continue
-                self.cost_ += cost
                 try:
-                    candidate = planned.estimate(cross_fit)
-                    # An estimated power may be equal to one of the given powers.
-                    if candidate.name not in (other.name for other in candidates):
-                        predictions.append(candidate.predict(cross_fit))
-                        candidates.append(candidate)
+                    predictors[candidate.name] = candidate.fit(cross_fit)
+                    self.cost_ += cost
                 except Exception as error:  # each library has its own exceptions for a fold that does not suit a loss
-                    if not candidates:
-                        raise
-                    skipped[planned.name] = f"{type(error).__name__}: {error}"
-        return candidates, predictions, skipped
+                    failures[candidate.name] = error
+        if not predictors:
+            raise next(iter(failures.values()))
+        return predictors, skipped | {name: f"{type(error).__name__}: {error}" for name, error in failures.items()}
+
+    def _inner_regressors(self) -> dict[str, Any]:
+        return {"regressor": without_target_transform(self._base_regressor(), self._default_regressor())}
+
+    def _default_regressor(self) -> Any:
+        return HistGradientBoostingRegressor(max_iter=500)
 
     def _segments(self, X: Any) -> NDArray[Any] | None:
         return None if self.balance is None else self.balance.segments(X)
@@ -169,5 +191,5 @@ class UnbiasedRegressor(MetaRegressor):
 
 def _require_partition(folds: list[Split], rows: int) -> None:
     all_held_out = np.sort(np.concatenate([held_out for _, held_out in folds]))
-    if len(folds) < 3 or not np.array_equal(all_held_out, np.arange(rows)):
-        raise ValueError("UnbiasedRegressor needs at least 3 folds that hold out every row exactly once")
+    if len(folds) < 2 or not np.array_equal(all_held_out, np.arange(rows)):
+        raise ValueError("UnbiasedRegressor needs at least 2 folds that hold out every row exactly once")

@@ -10,7 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transun.corrections import BinnedSmearing
-from transun.estimators import AmplificationWarning, CorrectedRegressor, GTSRegressor, UnbiasedRegressor
+from transun.estimators import (
+    AmplificationWarning,
+    CorrectedRegressor,
+    GTSRegressor,
+    TotalWarning,
+    UnbiasedRegressor,
+)
 from transun.schemes import PowerVariance
 from transun.support.extras import need
 from transun_paper.lab.compare import Claim
@@ -114,6 +120,7 @@ def _biases(method: str, rows: int, seed: int) -> list[float]:
     fresh, _, mean = draw(36_000, 10_000 + seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AmplificationWarning)
+        warnings.simplefilter("ignore", TotalWarning)
         pred = METHODS[method](_base).fit(x, y).predict(fresh)
     parts = np.array_split(np.argsort(mean, kind="stable"), _PARTS)
     return [float(pred[part].sum() / mean[part].sum() - 1.0) for part in parts]

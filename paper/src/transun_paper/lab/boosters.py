@@ -11,7 +11,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from transun.estimators import AmplificationWarning, CorrectedRegressor, GTSRegressor, UnbiasedRegressor
+from transun.estimators import (
+    AmplificationWarning,
+    CorrectedRegressor,
+    GTSRegressor,
+    TotalWarning,
+    UnbiasedRegressor,
+)
 from transun.metrics import MRE, NMAE, NRMSE, STRE, TRE, XAUC, Metric
 from transun.metrics.paired import leave_out
 from transun.schemes import PowerVariance
@@ -173,6 +179,7 @@ def quiet() -> Iterator[None]:
     """Without warnings that a reader of a table cannot act on."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AmplificationWarning)
+        warnings.simplefilter("ignore", TotalWarning)
         # scikit-learn 1.9 wants a splitter where earlier versions take a seed.
         warnings.filterwarnings("ignore", "`TargetEncoder", FutureWarning)
         yield
