@@ -8,8 +8,14 @@ from sklearn.model_selection import KFold, cross_val_predict
 from sklearn.tree import DecisionTreeRegressor
 
 from estimators.world import world
-from transun import Log1p, Power
-from transun.estimators.candidates import GTSCandidate, IsotonicCandidate, PlainCandidate, make_candidates
+from transun import Asinh, Log1p, Power
+from transun.estimators.candidates import (
+    GTSCandidate,
+    IsotonicCandidate,
+    PlainCandidate,
+    make_candidates,
+    variance_power,
+)
 from transun.estimators.cross_fitting import CrossFit, NewRows
 from transun.estimators.fitting import Fitting
 from transun.estimators.target import prepare_transform
@@ -115,23 +121,44 @@ def test_an_ensemble_predicts_new_rows_once():
 
 
 class TestWhichCandidates:
-    def names(self, regressor, y):
-        transform = prepare_transform(Log1p(), np.array([1.0]))
-        return [each.name for each in make_candidates(regressor, np.array(y), [transform], [1.0])]
+    """Gamma noise around a mean of one feature: its variance is a power of the mean."""
 
-    def test_positive_amounts(self):
-        boosting = LGBMRegressor()
-        assert self.names(boosting, [1.0, 2.0]) == [
-            "Poisson",
-            "Log1p + isotonic",
-            "GTS Log1p, p = 1, Poisson of z",
-            "MSE",
-            "Tweedie",
-            "Gamma",
-        ]
+    rng = np.random.default_rng(1)
+    X = rng.uniform(0.0, 2.0, (4_000, 1))
+    mean = np.exp(2.0 * X[:, 0])
+
+    def names(self, regressor, y):
+        rows = CrossFit(Fitting(regressor), self.X[: len(y)], y, None, list(KFold(4).split(y)))
+        transform = prepare_transform(Log1p() if y.min() >= 0.0 else Asinh(), y)
+        return [each.name for each in make_candidates(rows, [transform], [1.0])]
+
+    @pytest.mark.parametrize(("power", "loss"), [(0.0, "MSE"), (1.0, "Poisson"), (1.6, "Tweedie"), (2.0, "Tweedie")])
+    def test_the_loss_of_the_variance_comes_first(self, power, loss):
+        shape = self.mean ** (2.0 - power)  # Gamma noise of variance mean^power
+        y = self.rng.gamma(shape, self.mean / shape)
+        base = LGBMRegressor(n_estimators=30, min_child_samples=50, verbose=-1, n_jobs=1)
+        names = self.names(base, y)
+        assert names[:3] == ["Log1p + isotonic", loss, "GTS Log1p, p = 1, Poisson of z"]
+        assert names[-1] == "Gamma"
+        assert set(names[1:]) == {"MSE", "Poisson", "Tweedie", "Gamma", "GTS Log1p, p = 1, Poisson of z"}
 
     def test_a_regressor_without_deviances(self):
-        assert self.names(Ridge(), [0.0, 2.0]) == ["MSE", "Log1p + isotonic", "GTS Log1p, p = 1, MSE of z"]
+        assert self.names(Ridge(), self.mean) == ["Log1p + isotonic", "MSE", "GTS Log1p, p = 1, MSE of z"]
 
     def test_no_deviance_of_negative_targets_or_of_zeros_alone(self):
-        assert self.names(TREE, [-1.0, 2.0])[0] == self.names(TREE, [0.0, 0.0])[0] == "MSE"
+        assert self.names(TREE, self.mean - 5.0)[1:] == ["MSE", "GTS Asinh, p = 1, MSE of z"]
+        assert self.names(TREE, np.zeros(40))[1:] == ["MSE", "GTS Log1p, p = 1, MSE of z"]
+
+
+class TestVariancePower:
+    @pytest.mark.parametrize("power", [0.0, 1.0, 1.5, 2.0])
+    def test_recovers_the_power_of_simulated_noise(self, power):
+        rng = np.random.default_rng(0)
+        mean = rng.lognormal(3.0, 1.0, 40_000)
+        shape = mean ** (2.0 - power) / 4.0  # Gamma noise of variance 4·mean^power
+        y = rng.gamma(shape, mean / shape)
+        assert variance_power(0.3 * mean, y) == pytest.approx(power, abs=0.12)  # a base off by a factor does no harm
+
+    def test_nothing_to_learn_from(self):
+        assert variance_power(np.zeros(5), np.ones(5)) == 1.0
+        assert variance_power(np.ones(5), np.ones(5)) == 1.0

@@ -159,11 +159,19 @@ class CrossFit:
     patience: int | None = None
     n_jobs: int | None = None
     _points: dict[Transform, OutOfFold] = field(default_factory=dict, repr=False)
+    _ensembles: list[OutOfFold] = field(default_factory=list, repr=False)
+
+    @property
+    def cost(self) -> int:
+        """The number of fits so far."""
+        return sum(len(ensemble.models) for ensemble in self._ensembles)
 
     def fit(self, regressor: Any, target: Array, emphasis: Array | None = None) -> OutOfFold:
         """One model per fold, which learns the targets (n,), with factors (n,) of the weights of the rows."""
         fitting = replace(self.fitting, regressor=regressor)
-        return OutOfFold.fit(fitting, self.X, target, self.folds, self.n_jobs, emphasis, self.patience)
+        ensemble = OutOfFold.fit(fitting, self.X, target, self.folds, self.n_jobs, emphasis, self.patience)
+        self._ensembles.append(ensemble)
+        return ensemble
 
     def points(self, transform: Transform) -> OutOfFold:
         """The models of T(y), fitted at the first call, with the points u of the rows that they have not seen."""

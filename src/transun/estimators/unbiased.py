@@ -30,7 +30,8 @@ class UnbiasedRegressor(MetaRegressor):
     error of the difference. Boosters stop early by the rows of the fold. New rows are predicted by the mean over the
     folds, so that nothing is fitted twice, and a last factor makes the out-of-fold total exact.
 
-    It costs 12 fits: four of the best plain loss, four of T(y), which serve calibration and GTS, and four of z.
+    It costs 12 fits: four of T(y), which serve calibration and GTS and show how the variance grows with the mean; four
+    by the loss that is efficient for such a variance, squares, Poisson or Tweedie deviance; and four of z.
 
     Args:
         regressor: anything with `fit` and `predict`; histogram gradient boosting of up to 500 rounds by default.
@@ -41,8 +42,8 @@ class UnbiasedRegressor(MetaRegressor):
         powers: powers of the slopes of GTS.
         balance: the last step; None leaves it out.
         budget: the largest number of fits. Candidates that would exceed it are left out and listed in the table. Each
-            loss costs one fit per fold, each transform one per fold and each slope one per fold. 24 fits also try
-            squares, Tweedie and Gamma deviance, and gain little.
+            transform, each loss and each slope costs one fit per fold; the first transform is always fitted. 24 fits
+            try every loss that LightGBM knows, and gain little.
         cv: folds, or a splitter whose held-out rows are a partition.
         early_stopping_rounds: LightGBM, XGBoost, CatBoost and scikit-learn's histogram boosting stop after this many
             rounds without improvement on the rows of the fold; CatBoost does so only without weights. None fits all
@@ -154,21 +155,19 @@ class UnbiasedRegressor(MetaRegressor):
         predictors: dict[str, Predictor] = {}
         skipped: dict[str, str] = {}
         failures: dict[str, Exception] = {}
-        y = cross_fit.y
-        plan = list(make_candidates(cross_fit.fitting.regressor, y, self._transforms(y), self.powers))
-        self.cost_ = 0
+        plan = list(make_candidates(cross_fit, self._transforms(cross_fit.y), self.powers))
         with Progress("candidates", len(plan), self.verbose) as bar:
             for number, candidate in enumerate(plan):
                 bar.advance(number, candidate.name)
-                cost, left = candidate.cost(cross_fit), self.budget - self.cost_
+                cost, left = candidate.cost(cross_fit), self.budget - cross_fit.cost
                 if predictors and cost > left:
                     skipped[candidate.name] = f"it takes {cost} fits, and {left:g} of the budget are left"
                     continue
                 try:
                     predictors[candidate.name] = candidate.fit(cross_fit)
-                    self.cost_ += cost
                 except Exception as error:  # each library has its own exceptions for a fold that does not suit a loss
                     failures[candidate.name] = error
+        self.cost_ = cross_fit.cost
         if not predictors:
             raise next(iter(failures.values()))
         return predictors, skipped | {name: f"{type(error).__name__}: {error}" for name, error in failures.items()}
