@@ -42,6 +42,24 @@ class TestByHand:
         assert model.bias_regressor_.constant_.item() == pytest.approx(z)
         assert pred == pytest.approx([z / np.mean([1 / 10, 1 / 2])])
 
+    @pytest.mark.parametrize("emphasis", [0.5, 1.0, 2.0])
+    def test_with_emphasis_it_divides_by_the_mean_with_the_weights_of_z(self, emphasis):
+        """κ = 1/10 for the rows with y = 1 and 1/2 for those with y = 9, each with the weight κ^-e."""
+        model = GTSRegressor(
+            DummyRegressor(), target_transform=Power(0.5), slope=ReciprocalTarget(), emphasis=emphasis, cv=KFold(2)
+        )
+        pred = model.fit(self.X, self.y).predict([[0.0]])
+        slope = np.array([1 / 10, 1 / 10, 1 / 2, 1 / 2])
+        z = np.average(self.y * slope, weights=slope**-emphasis)
+        assert pred == pytest.approx([z / np.average(slope, weights=slope**-emphasis)])
+
+    def test_emphasis_one_keeps_the_total_over_folds_that_disagree(self):
+        """Σy / Σ(1/κ) times the mean of 1/κ is the mean of y; a plain mean of κ would predict 2.8 instead of 5."""
+        model = GTSRegressor(
+            DummyRegressor(), target_transform=Power(0.5), slope=ReciprocalTarget(), emphasis=1.0, cv=KFold(2)
+        )
+        assert model.fit(self.X, self.y).predict([[0.0]]) == pytest.approx([5.0])
+
     def test_shares_follow_the_weights(self):
         model = GTSRegressor(DummyRegressor(), target_transform=Power(0.5), cv=KFold(2))
         model.fit(self.X, self.y, sample_weight=[1.0, 1.0, 3.0, 3.0])

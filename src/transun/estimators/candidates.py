@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from transun.corrections import Correction, SmoothIsotonic
 from transun.estimators.cross_fitting import CrossFit, NewRows
 from transun.estimators.fitting import takes_weights, with_deviance
-from transun.estimators.gts import RatioGuard
+from transun.estimators.gts import RatioGuard, mean_slope
 from transun.estimators.target import slope_at, to_tensor
 from transun.schemes import PowerVariance
 from transun.transforms import Transform
@@ -164,14 +164,15 @@ class GTSCandidate:
         points = cross_fit.points(self.transform)
         y, slope = cross_fit.y, PowerVariance(self.power)
         slopes = slope_at(points.predictions, slope, self.transform)
-        emphasis = slopes**-self.emphasis if self.emphasis else None
-        bias = cross_fit.fit(self.bias_regressor, y * slopes, emphasis)
+        emphasis = slopes**-self.emphasis
+        bias = cross_fit.fit(self.bias_regressor, y * slopes, emphasis if self.emphasis else None)
+        counts = emphasis if cross_fit.weight is None else emphasis * cross_fit.weight
         pred = np.empty_like(y)
         for fitted, held_out in cross_fit.folds:
-            guard = RatioGuard.learn(slopes[fitted], y[fitted], cross_fit.weights_of(fitted))
+            guard = RatioGuard.learn(slopes[fitted], y[fitted], counts[fitted])
             pred[held_out], _ = guard.divide(bias.predictions[held_out], slopes[held_out])
-        shares, guard = points.shares(cross_fit.weight), RatioGuard.learn(slopes, y, cross_fit.weight)
-        return _Ratio(pred, points.models, bias.models, shares, self.transform, slope, guard)
+        shares, guard = points.shares(cross_fit.weight), RatioGuard.learn(slopes, y, counts)
+        return _Ratio(pred, points.models, bias.models, shares, self.transform, slope, self.emphasis, guard)
 
 
 @dataclass(frozen=True)
@@ -182,11 +183,13 @@ class _Ratio:
     shares: Array
     transform: Transform
     slope: PowerVariance
+    emphasis: float
     guard: RatioGuard
 
     def predict(self, rows: NewRows) -> Array:
-        slopes = [slope_at(point, self.slope, self.transform) for point in rows.predict(self.point_models)]
-        pred, _ = self.guard.divide(self.shares @ rows.predict(self.bias_models), self.shares @ np.stack(slopes))
+        slopes = np.stack([slope_at(point, self.slope, self.transform) for point in rows.predict(self.point_models)])
+        slope = mean_slope(slopes, self.shares, self.emphasis)
+        pred, _ = self.guard.divide(self.shares @ rows.predict(self.bias_models), slope)
         return pred
 
 

@@ -91,15 +91,34 @@ class RatioGuard:
         return np.where(outside, np.clip(self.mean_z[bin_of_row] / slope, low, high), pred), outside
 
 
+def mean_slope(slopes: Array, shares: Array, emphasis: float) -> Array:
+    """κ̄ = Σ s_k κ_k^(1-e) / Σ s_k κ_k^-e over models k with shares s: what z learns at x, divided by E[y|x].
+
+    At x, z learns the mean of y·κ_k over rows of every fold with the weights κ_k^-e, which is E[y|x] times this mean:
+    the arithmetic mean of κ for e = 0, and the harmonic mean for e = 1.
+
+    Args:
+        slopes: κ (models, n).
+        shares: the shares of the models, which add up to one.
+        emphasis: e.
+
+    >>> slopes, shares = np.array([[1.0], [0.25]]), np.array([0.5, 0.5])
+    >>> mean_slope(slopes, shares, 0.0), mean_slope(slopes, shares, 1.0)
+    (array([0.625]), array([0.4]))
+
+    """
+    return np.asarray(shares @ slopes ** (1.0 - emphasis) / (shares @ slopes**-emphasis))
+
+
 class GTSRegressor(TransformedTargetBase):
     """ŷ(x) = z(x) / κ̄(x): one regressor learns T(y), a second one y·κ(u), and the ratio estimates E[y|x].
 
     A regressor trained on T(y) and inverted predicts too little (or too much), by Jensen's inequality. Here its
     point u only sets the scale κ(u) on which a second regressor learns y itself, so the noise is tame and the mean is
     kept. u must not depend on the y that it scales: the rows are split into folds, u comes from models of the other
-    folds, and a prediction divides by the mean over those models of κ(u_k(x)). In the population that is exactly
-    unbiased, because E[y·κ(u_k(x)) | x] = E[y|x]·κ(u_k(x)) for every fold; with u from its own training rows it is
-    not.
+    folds, and a prediction divides by the mean over those models of κ(u_k(x)), weighted as the rows are when z is
+    fitted (`mean_slope`). In the population that is exactly unbiased, because E[y·κ(u_k(x)) | x] = E[y|x]·κ(u_k(x)) for
+    every fold; with u from its own training rows it is not.
 
     Args:
         regressor: anything with `fit` and `predict`; histogram gradient boosting by default.
@@ -200,9 +219,10 @@ class GTSRegressor(TransformedTargetBase):
         rows, slopes = points.rows, self._slope_at(points.predictions)
         scaled = [(features, values * self._mean_slope(features)) for features, values in evaluation]
         fit_bias = fittings["bias_regressor"].with_evaluation(scaled)
-        power = float(self._by_deviance) if self.emphasis is None else self.emphasis
-        self.bias_regressor_ = fit_bias(X, target[rows] * slopes, rows, slopes**-power if power else None)
-        self.guard_ = RatioGuard.learn(slopes, target[rows], None if weight is None else weight[rows])
+        emphasis = slopes**-self._emphasis
+        self.bias_regressor_ = fit_bias(X, target[rows] * slopes, rows, emphasis if self._emphasis else None)
+        counts = emphasis if weight is None else emphasis * weight[rows]
+        self.guard_ = RatioGuard.learn(slopes, target[rows], counts)
         self.replaced_ = self._replaced_share(X)
         if self.replaced_ > _NOTABLE_SHARE:
             warnings.warn(
@@ -230,7 +250,12 @@ class GTSRegressor(TransformedTargetBase):
 
     def _mean_slope(self, X: Any) -> Array:
         """κ̄(x), the mean of κ over the models."""
-        return self._mean_over_models(X, self._slope_at)
+        slopes = np.stack([self._slope_at(predict_1d(model, X)) for model in self.regressors_])
+        return mean_slope(slopes, self.shares_, self._emphasis)
+
+    @property
+    def _emphasis(self) -> float:
+        return float(self._by_deviance) if self.emphasis is None else self.emphasis
 
     def _can_learn_by_deviance(self, target: Array) -> bool:
         """Whether z is learned by Poisson deviance: nobody chose otherwise, and regressor and targets allow it."""
