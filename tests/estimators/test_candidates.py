@@ -59,14 +59,14 @@ class TestByHand:
     def test_plain_is_cross_val_predict_and_a_mean_of_the_folds(self):
         fitted = PlainCandidate("MSE", DummyRegressor()).fit(self.small)
         assert fitted.held_out == pytest.approx(cross_val_predict(DummyRegressor(), self.X, self.y, cv=KFold(2)))
-        assert fitted.predict(NewRows([[0.0]])) == pytest.approx([5.0])
+        assert fitted.predict(NewRows([[0.0]]), self.small.shares) == pytest.approx([5.0])
 
     def test_gts_divides_the_mean_of_z_by_the_mean_slope(self):
         # Folds {0, 1} and {2, 3}: u = √y = 3 for the rows with y = 1, and 1 for those with y = 9; κ = 1/(u² + 1).
         fitted = GTSCandidate(prepare_transform(Power(0.5), self.y), 2.0, DummyRegressor()).fit(self.small)
         z = np.array([9.0 / 2.0, 1.0 / 10.0])  # each learned from the rows of the other fold
         slope = np.mean([1.0 / 10.0, 1.0 / 2.0])
-        assert fitted.predict(NewRows([[0.0]])) == pytest.approx([z.mean() / slope])
+        assert fitted.predict(NewRows([[0.0]]), self.small.shares) == pytest.approx([z.mean() / slope])
 
     def test_calibrated_points_are_isotonic_regression_on_the_points(self):
         """With few values of the points smoothing has nothing to smooth within them."""
@@ -116,7 +116,7 @@ def test_an_ensemble_predicts_new_rows_once():
     new = NewRows(DATA.X[:7])
     predicted.clear()
     for each in fitted:
-        each.predict(new)
+        each.predict(new, rows.shares)
     assert predicted == [7] * 6  # three models of T(y), three of z
 
 

@@ -75,7 +75,7 @@ class TestUnbiasedRegressor:
 
     def test_without_balance_predictions_are_the_combination(self):
         model = UnbiasedRegressor(TREE, balance=None, random_state=0).fit(self.data.X, self.data.y)
-        parts = [each.predict(NewRows(self.data.X)) for each in model.predictors_]
+        parts = [each.predict(NewRows(self.data.X), model.shares_) for each in model.predictors_]
         assert model.predict(self.data.X) == pytest.approx(
             np.average(parts, axis=0, weights=model.weights_) * model.unit_
         )

@@ -6,6 +6,7 @@ from transun.support.extras import require
 require("sklearn")
 
 from transun.estimators.balance import Balance, BalancedRegressor
+from transun.estimators.compact import CompactRegressor
 from transun.estimators.corrected import CorrectedRegressor, TotalWarning
 from transun.estimators.gts import AmplificationWarning, GTSRegressor
 from transun.estimators.network import NetworkRegressor
@@ -15,6 +16,7 @@ __all__ = [
     "AmplificationWarning",
     "Balance",
     "BalancedRegressor",
+    "CompactRegressor",
     "CorrectedRegressor",
     "GTSRegressor",
     "NetworkRegressor",

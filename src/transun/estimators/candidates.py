@@ -26,8 +26,8 @@ class Predictor(Protocol):
     def held_out(self) -> Array:
         """The prediction (n,) of each training row by models that were not fitted to it."""
 
-    def predict(self, rows: NewRows) -> Array:
-        """The predictions of new rows: means over the models of all folds."""
+    def predict(self, rows: NewRows, shares: Array) -> Array:
+        """The predictions of new rows: means over the models of all folds, with these shares (folds,)."""
 
 
 class Candidate(Protocol):
@@ -61,17 +61,16 @@ class PlainCandidate:
 
     def fit(self, cross_fit: CrossFit) -> Predictor:
         out_of_fold = cross_fit.fit(self.regressor, cross_fit.y)
-        return _Mean(out_of_fold.predictions, out_of_fold.models, out_of_fold.shares(cross_fit.weight))
+        return _Mean(out_of_fold.predictions, out_of_fold.models)
 
 
 @dataclass(frozen=True)
 class _Mean:
     held_out: Array
     models: Sequence[Any]
-    shares: Array
 
-    def predict(self, rows: NewRows) -> Array:
-        return np.asarray(self.shares @ rows.predict(self.models))
+    def predict(self, rows: NewRows, shares: Array) -> Array:
+        return np.asarray(shares @ rows.predict(self.models))
 
 
 @dataclass(frozen=True)
@@ -96,7 +95,7 @@ class IsotonicCandidate:
         for fitted, held_out in cross_fit.folds:
             pred[held_out] = _correct(self._learn(cross_fit, fitted), points.predictions[held_out])
         correction = self._learn(cross_fit, np.arange(len(cross_fit.y)))
-        return _Corrected(pred, points.models, points.shares(cross_fit.weight), correction)
+        return _Corrected(pred, points.models, correction)
 
     def _learn(self, cross_fit: CrossFit, rows: NDArray[np.int64]) -> Correction:
         weight = cross_fit.weights_of(rows)
@@ -116,11 +115,10 @@ class IsotonicCandidate:
 class _Corrected:
     held_out: Array
     models: Sequence[Any]
-    shares: Array
     correction: Correction
 
-    def predict(self, rows: NewRows) -> Array:
-        return np.asarray(self.shares @ _correct(self.correction, rows.predict(self.models)))
+    def predict(self, rows: NewRows, shares: Array) -> Array:
+        return np.asarray(shares @ _correct(self.correction, rows.predict(self.models)))
 
 
 def _correct(correction: Correction, points: Array) -> Array:
@@ -171,8 +169,8 @@ class GTSCandidate:
         for fitted, held_out in cross_fit.folds:
             guard = RatioGuard.learn(slopes[fitted], y[fitted], counts[fitted])
             pred[held_out], _ = guard.divide(bias.predictions[held_out], slopes[held_out])
-        shares, guard = points.shares(cross_fit.weight), RatioGuard.learn(slopes, y, counts)
-        return _Ratio(pred, points.models, bias.models, shares, self.transform, slope, self.emphasis, guard)
+        guard = RatioGuard.learn(slopes, y, counts)
+        return _Ratio(pred, points.models, bias.models, self.transform, slope, self.emphasis, guard)
 
 
 @dataclass(frozen=True)
@@ -180,16 +178,15 @@ class _Ratio:
     held_out: Array
     point_models: Sequence[Any]
     bias_models: Sequence[Any]
-    shares: Array
     transform: Transform
     slope: PowerVariance
     emphasis: float
     guard: RatioGuard
 
-    def predict(self, rows: NewRows) -> Array:
+    def predict(self, rows: NewRows, shares: Array) -> Array:
         slopes = np.stack([slope_at(point, self.slope, self.transform) for point in rows.predict(self.point_models)])
-        slope = mean_slope(slopes, self.shares, self.emphasis)
-        pred, _ = self.guard.divide(self.shares @ rows.predict(self.bias_models), slope)
+        slope = mean_slope(slopes, shares, self.emphasis)
+        pred, _ = self.guard.divide(shares @ rows.predict(self.bias_models), slope)
         return pred
 
 

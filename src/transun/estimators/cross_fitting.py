@@ -65,6 +65,16 @@ def split_rows(cv: Any, X: Any, y: Array, random_state: Any, groups: Any = None)
     return [(np.asarray(fitted), np.asarray(held_out)) for fitted, held_out in splitter.split(X, y, groups)]
 
 
+def shares_of(fold_rows: Sequence[Rows], weight: Array | None = None) -> Array:
+    """The share of each fold in all held-out rows, or in their weight.
+
+    >>> shares_of([np.array([0]), np.array([1, 2])], np.array([2.0, 1.0, 1.0])).tolist()
+    [0.5, 0.5]
+    """
+    sizes = [float(len(rows) if weight is None else weight[rows].sum()) for rows in fold_rows]
+    return np.asarray(sizes) / sum(sizes)
+
+
 @dataclass(frozen=True)
 class OutOfFold:
     """One model per fold, with its predictions of the rows that it was not fitted to.
@@ -123,8 +133,7 @@ class OutOfFold:
 
     def shares(self, weight: Array | None = None) -> Array:
         """The share of all held-out rows, or of their weight, that each model predicts; the shares add up to one."""
-        sizes = [float(len(rows) if weight is None else weight[rows].sum()) for rows in self.fold_rows]
-        return np.asarray(sizes) / sum(sizes)
+        return shares_of(self.fold_rows, weight)
 
 
 def _fit_and_predict(
@@ -182,6 +191,11 @@ class CrossFit:
     def points_cost(self, transform: Transform) -> int:
         """The number of fits that `points` takes; zero if they were made already."""
         return 0 if transform in self._points else len(self.folds)
+
+    @property
+    def shares(self) -> Array:
+        """The share of the rows, or of their weight, that each fold holds out; the shares add up to one."""
+        return shares_of([held_out for _, held_out in self.folds], self.weight)
 
     def weights_of(self, rows: Rows) -> Array | None:
         """The weights of some rows."""

@@ -52,3 +52,24 @@ def to_rates(y: Array, weight: Array | None, exposure: Array) -> tuple[Array, Ar
     (array([2., 3.]), array([0.5, 2. ]))
     """
     return y / exposure, exposure if weight is None else weight * exposure
+
+
+def to_amounts(rates: Array, exposure: Any, *, by_exposure: bool) -> Array:
+    """Predicted amounts: the rates times the exposures, where the model was fitted with exposures.
+
+    To predict without the exposures, or with exposures that the fit did not have, would be a number in other units
+    than the targets.
+
+    >>> to_amounts(np.array([2.0, 3.0]), [0.5, 2.0], by_exposure=True)
+    array([1., 6.])
+    >>> to_amounts(np.array([2.0, 3.0]), None, by_exposure=True)
+    Traceback (most recent call last):
+    ValueError: the model was fitted with exposure: pass exposure to predict, 1.0 for the amount per unit of it
+    """
+    if by_exposure and exposure is None:
+        raise ValueError(
+            "the model was fitted with exposure: pass exposure to predict, 1.0 for the amount per unit of it"
+        )
+    if not by_exposure and exposure is not None:
+        raise ValueError("the model was fitted without exposure: pass exposure to fit too, or leave it out")
+    return rates * check_exposure(exposure, len(rates)) if by_exposure else rates

@@ -14,7 +14,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from transun.estimators.cross_fitting import OutOfFold, predict_1d, split_rows
-from transun.estimators.exposure import check_exposure, to_rates
+from transun.estimators.exposure import check_exposure, to_amounts, to_rates
 from transun.estimators.fitting import Fitting, add_weights
 from transun.estimators.target import apply_transform, check_target, positive_only
 from transun.estimators.wrapped import transforms_target
@@ -71,14 +71,7 @@ class MetaRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type:
 
     def _to_amounts(self, rates: Array, exposure: Any) -> Array:
         """Predicted amounts of rows with these exposures."""
-        if self.by_exposure_ == (exposure is None):
-            remedy = (
-                "fitted with exposure: pass exposure to predict, 1.0 for the amount per unit of it"
-                if self.by_exposure_
-                else "fitted without exposure: pass exposure to fit too, or leave it out"
-            )
-            raise ValueError(f"this {type(self).__name__} was {remedy}")
-        return rates if exposure is None else rates * check_exposure(exposure, len(rates))
+        return to_amounts(rates, exposure, by_exposure=self.by_exposure_)
 
     def _check_features(self, X: Any) -> Any:
         check_is_fitted(self)

@@ -10,9 +10,11 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from transun.estimators.balance import Balance, LearnedBalance
 from transun.estimators.candidates import Predictor, make_candidates
 from transun.estimators.choice import Choice, choose_weights
+from transun.estimators.compact import CompactRegressor, Lesson
 from transun.estimators.cross_fitting import CrossFit, NewRows, Split, split_rows
+from transun.estimators.exposure import check_exposure, to_rates
 from transun.estimators.meta_regressor import MetaRegressor
-from transun.estimators.target import prepare_transform
+from transun.estimators.target import check_target, prepare_transform
 from transun.estimators.wrapped import without_target_transform
 from transun.support.progress import Progress
 from transun.transforms import Asinh, Log1p, Transform
@@ -56,6 +58,8 @@ class UnbiasedRegressor(MetaRegressor):
         choice_: the table of candidates with their errors and weights; print it.
         predictors_: the fitted candidates with a positive weight.
         weights_: their weights, which add up to one.
+        shares_: the share of each fold in a prediction.
+        fold_rows_: the rows that each fold held out.
         balance_: the learned last factor.
         held_out_: the prediction (n,) of each training row by models that were not fitted to it, balanced; per unit of
             exposure after a fit with exposures.
@@ -135,6 +139,7 @@ class UnbiasedRegressor(MetaRegressor):
         self.choice_ = Choice.score(list(predictors), predictions, skipped, weights, target, weight)
         self.weights_ = weights[weights > 0.0]
         self.predictors_ = [each for each, share in zip(predictors.values(), weights, strict=True) if share > 0.0]
+        self.shares_, self.fold_rows_ = cross_fit.shares, [held_out for _, held_out in folds]
         self.balance_ = LearnedBalance()
         combined, segments = predictions @ weights, self._segments(X)
         if self.balance is not None:
@@ -144,11 +149,48 @@ class UnbiasedRegressor(MetaRegressor):
 
     def predict(self, X: Any, exposure: Any = None) -> Array:
         """Estimates of E[y|x], (n,); after a fit with exposures, of rows with these exposures."""
+        rows = NewRows(self._check_features(X))
+        return self._to_amounts(self._combine(rows, self.shares_), exposure)
+
+    def compact(
+        self, X: Any, y: Any, sample_weight: Any = None, exposure: Any = None, *, regressor: Any = None
+    ) -> CompactRegressor:
+        """One regressor that imitates this mixture, for serving: it is smaller and faster, and nearly as good.
+
+        A regressor learns the predictions of the mixture, which have no noise, by Poisson deviance where it can, and is
+        balanced to the same total. How near it comes is measured fold by fold on rows that neither it nor the models
+        that it imitates have seen; print `agreement`. This costs one fit per fold, and a last one.
+
+        Args:
+            X: the rows that the mixture was fitted to.
+            y: their targets.
+            sample_weight: their weights.
+            exposure: their exposures.
+            regressor: the regressor that imitates; by default that of the mixture. As it learns no noise, more rounds
+                and leaves make it better.
+
+        """
         X = self._check_features(X)
+        imitator = self._inner_regressors()["regressor"] if regressor is None else regressor
+        target, weight = check_target(y, self), None
+        if sample_weight is not None:
+            weight = np.asarray(sample_weight, dtype=np.float64)
+        if exposure is not None:
+            target, weight = to_rates(target, weight, check_exposure(exposure, len(target)))
+        if len(target) != len(self.held_out_) or self.by_exposure_ == (exposure is None):
+            raise ValueError(
+                "compact needs the rows that the mixture was fitted to, with their exposures if it had any"
+            )
         rows = NewRows(X)
+        by_fold = [self._combine(rows, share) for share in np.eye(len(self.shares_))]
+        lesson = Lesson(X, target, weight, self._combine(rows, self.shares_), by_fold, self.fold_rows_)
+        return lesson.teach(imitator, self.held_out_, by_exposure=self.by_exposure_)
+
+    def _combine(self, rows: NewRows, shares: Array) -> Array:
+        """The balanced mixture with these shares of the folds, per unit of exposure."""
         models = zip(self.predictors_, self.weights_, strict=True)
-        pred = np.sum([share * predictor.predict(rows) for predictor, share in models], axis=0)
-        return self._to_amounts(self.balance_.apply(pred, self._segments(X)) * self.unit_, exposure)
+        pred = np.sum([weight * predictor.predict(rows, shares) for predictor, weight in models], axis=0)
+        return np.asarray(self.balance_.apply(pred, self._segments(rows.X)) * self.unit_)
 
     def _fit_candidates(self, cross_fit: CrossFit) -> tuple[dict[str, Predictor], dict[str, str]]:
         """The fitted candidates within the budget by name, and why others were left out."""

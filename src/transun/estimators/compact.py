@@ -1,0 +1,134 @@
+"""One regressor in place of a mixture: it learns the predictions of the mixture, and is measured on rows nobody saw."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing
+
+from transun.estimators.balance import Balance, LearnedBalance
+from transun.estimators.cross_fitting import predict_1d
+from transun.estimators.exposure import to_amounts
+from transun.estimators.fitting import Fitting, add_weights, with_deviance
+from transun.metrics import NRMSE, PGR
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How near a compact model comes to the mixture, on rows that neither has seen; prints as two lines.
+
+    Args:
+        distance: root mean squared difference to the mixture, divided by the mean prediction of the mixture.
+        total: predicted / actual total.
+        total_error: the standard error of the total.
+        nrmse: root mean squared error against the targets, divided by their mean.
+        mixture_nrmse: that of the mixture.
+
+    """
+
+    distance: float
+    total: float
+    total_error: float
+    nrmse: float
+    mixture_nrmse: float
+
+    def __str__(self) -> str:
+        return (
+            f"distance to the mixture {self.distance:.4g} of the mean; NRMSE {self.nrmse:.4g}, of the mixture "
+            f"{self.mixture_nrmse:.4g}\npredicted / actual total {self.total:.4f} ± {self.total_error:.4f}"
+        )
+
+
+@dataclass(frozen=True)
+class CompactRegressor:
+    """ŷ(x) = b·m(x): one fitted regressor m that imitates a mixture, and the factor b that gives it the same total.
+
+    Made by `UnbiasedRegressor.compact`.
+
+    Args:
+        regressor: the fitted regressor.
+        balance: the factor, in units of the target; a shift where targets have both signs.
+        by_exposure: whether amounts have an exposure.
+        agreement: how near it comes to the mixture, measured on rows that were not seen.
+
+    """
+
+    regressor: Any
+    balance: LearnedBalance
+    by_exposure: bool
+    agreement: Agreement
+
+    def predict(self, X: Any, exposure: Any = None) -> Array:
+        """Estimates of E[y|x], (n,), as the `predict` of the mixture."""
+        return to_amounts(self.balance.apply(predict_1d(self.regressor, X)), exposure, by_exposure=self.by_exposure)
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """What a compact model learns from: rows, and what the mixture and its parts say about them.
+
+    Args:
+        X: features.
+        y: targets (n,), only to be measured against.
+        weight: weights of the rows, or None.
+        taught: the predictions of the mixture (n,).
+        taught_by_fold: for each fold the predictions (n,) of the models that have not seen its rows.
+        fold_rows: the rows of each fold.
+
+    """
+
+    X: Any
+    y: Array
+    weight: Array | None
+    taught: Array
+    taught_by_fold: Sequence[Array]
+    fold_rows: Sequence[Rows]
+
+    def teach(self, regressor: Any, held_out: Array, *, by_exposure: bool) -> CompactRegressor:
+        """The compact model, with its agreement.
+
+        A model for each fold learns, from the rows of the other folds, what the models that have not seen the fold say
+        about them, and predicts the rows of the fold. So a target reaches its own prediction only through what is
+        common to all rows: the weights of the candidates, their calibration and the balance.
+
+        Args:
+            regressor: the regressor that learns.
+            held_out: the out-of-fold predictions of the mixture (n,).
+            by_exposure: whether amounts have an exposure.
+
+        """
+        pred, taught = np.empty_like(self.y), np.empty_like(self.y)
+        for rows, by_models in zip(self.fold_rows, self.taught_by_fold, strict=True):
+            others = np.setdiff1d(np.arange(len(self.y)), rows)
+            model, balance = self._imitate(regressor, by_models, others)
+            pred[rows] = balance.apply(predict_1d(model, _safe_indexing(self.X, rows)))
+            taught[rows] = by_models[rows]
+        model, balance = self._imitate(regressor, self.taught, np.arange(len(self.y)))
+        return CompactRegressor(model, balance, by_exposure, self._agreement(pred, taught, held_out))
+
+    def _imitate(self, regressor: Any, taught: Array, rows: Rows) -> tuple[Any, LearnedBalance]:
+        """A model fitted to what is taught about some rows, and the balance that gives it their total."""
+        # Libraries have thresholds in their deviances, hence a mean of 100 where a factor leads back to the units.
+        unit = 1.0
+        if taught.min() >= 0.0 < taught.max():
+            by_deviance = with_deviance(regressor, "poisson")
+            regressor = regressor if by_deviance is None else by_deviance
+            unit = float(taught.mean()) / 100.0
+        model = Fitting(regressor, add_weights(regressor, {}, self.weight))(self.X, taught[rows] / unit, rows)
+        pred = predict_1d(model, _safe_indexing(self.X, rows))
+        return model, Balance()(pred, taught[rows], None if self.weight is None else self.weight[rows])
+
+    def _agreement(self, pred: Array, taught: Array, held_out: Array) -> Agreement:
+        weight = np.ones_like(self.y) if self.weight is None else self.weight
+        return Agreement(
+            NRMSE(pred, taught, weight),
+            PGR(pred, self.y, weight),
+            PGR.standard_error(pred, self.y, weight),
+            NRMSE(pred, self.y, weight),
+            NRMSE(held_out, self.y, weight),
+        )
