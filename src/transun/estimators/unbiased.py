@@ -155,11 +155,11 @@ class UnbiasedRegressor(MetaRegressor):
     def compact(
         self, X: Any, y: Any, sample_weight: Any = None, exposure: Any = None, *, regressor: Any = None
     ) -> CompactRegressor:
-        """One regressor that imitates this mixture, for serving: it is smaller and faster, and nearly as good.
+        """One regressor that imitates this mixture: one model to serve instead of up to twelve.
 
-        A regressor learns the predictions of the mixture, which have no noise, by Poisson deviance where it can, and is
-        balanced to the same total. How near it comes is measured fold by fold on rows that neither it nor the models
-        that it imitates have seen; print `agreement`. This costs one fit per fold, and a last one.
+        A regressor learns the predictions of the mixture, which have no noise, by Tweedie or Poisson deviance where it
+        can, and is balanced to the same total. How near it comes is measured fold by fold on rows that neither it nor
+        the models that it imitates have seen; print `agreement`. This costs one fit per fold, and a last one.
 
         Args:
             X: the rows that the mixture was fitted to.
