@@ -108,9 +108,10 @@ class TestUnbiasedRegressor:
         with pytest.raises(ValueError, match="at least 2 folds that hold out every row exactly once"):
             UnbiasedRegressor(self.base, cv=cv).fit(self.data.X, self.data.y)
 
-    def test_evaluation_sets_are_refused(self):
-        with pytest.raises(ValueError, match="takes no eval_set"):
-            UnbiasedRegressor().fit(self.data.X, self.data.y, eval_set=(self.data.X, self.data.y))
+    @pytest.mark.parametrize("name", ["eval_set", "eval_X", "X_val"])
+    def test_evaluation_sets_are_refused(self, name):
+        with pytest.raises(ValueError, match=f"takes no {name}: regressors stop early by the rows of their fold"):
+            UnbiasedRegressor().fit(self.data.X, self.data.y, **{name: self.data.X})
 
     def test_the_held_out_total_is_exact(self):
         model = UnbiasedRegressor(self.base, random_state=0).fit(self.data.X, self.data.y)

@@ -21,6 +21,9 @@ _EVALUATION: Sequence[tuple[tuple[str, ...], Callable[[Pairs], tuple[Any, ...]]]
     (("X_val", "y_val"), lambda pairs: pairs[-1]),  # scikit-learn's histogram boosting
 )
 
+EVALUATION_PARAMETERS = frozenset(name for names, _ in _EVALUATION for name in names)
+"""Every parameter of a `fit` that holds an evaluation set."""
+
 # The weights of the rows of an evaluation set: the parameter of `fit`, and its value. CatBoost takes none.
 _EVALUATION_WEIGHTS: Sequence[tuple[str, Callable[[Array | None], Any]]] = (
     ("eval_sample_weight", lambda weight: [weight]),  # LightGBM

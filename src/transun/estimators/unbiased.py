@@ -13,6 +13,7 @@ from transun.estimators.choice import Choice, choose_weights
 from transun.estimators.compact import CompactRegressor, Lesson
 from transun.estimators.cross_fitting import CrossFit, NewRows, Split, split_rows
 from transun.estimators.exposure import check_exposure, to_rates
+from transun.estimators.fitting import EVALUATION_PARAMETERS
 from transun.estimators.meta_regressor import MetaRegressor
 from transun.estimators.target import check_target, prepare_transform
 from transun.estimators.wrapped import without_target_transform
@@ -123,8 +124,8 @@ class UnbiasedRegressor(MetaRegressor):
                 differ in the units of their targets, and stop early by the rows of their fold.
 
         """
-        if "eval_set" in fit_params:
-            raise ValueError("UnbiasedRegressor takes no eval_set: regressors stop early by the rows of their fold")
+        for name in sorted(EVALUATION_PARAMETERS & set(fit_params)):
+            raise ValueError(f"UnbiasedRegressor takes no {name}: regressors stop early by the rows of their fold")
         X, target, weight = self._check_exposed_rows(X, y, sample_weight, exposure)
         # Transforms and slopes bend at 1, and libraries have thresholds in their deviances: scale the mean to 100.
         self.unit_ = float(np.average(np.abs(target), weights=weight)) / 100.0 or 1.0
