@@ -34,8 +34,8 @@ class Candidate(Protocol):
     """A way to predict the mean with a given base regressor.
 
     The models of the folds predict held-out rows for the comparison, and their mean predicts new rows. So there is no
-    last fit to all rows: it would cost one more fit per regressor, and a mean of models that have each seen most of the
-    rows is as good.
+    last fit to all rows, which would cost one more fit per regressor. On ten tables such a fit was better by about one
+    per cent for squares, Tweedie deviance and z, and worse by four for Poisson deviance.
     """
 
     @property
