@@ -8,7 +8,7 @@ from layers import PRODUCT, ROOT, inner_imports, layers, rooms
 # Heavy libraries and the only rooms that may import them.
 OWNERS = {
     "altair": set(),
-    "lightgbm": set(),
+    "lightgbm": {"training"},
     "onnx": {"tables"},
     "onnxruntime": {"tables"},
     "onnxscript": {"tables"},
@@ -17,7 +17,7 @@ OWNERS = {
     "rich": {"support", "report", "cli"},
     "safetensors": {"models"},
     "scipy": {"metrics", "estimators", "diagnosis"},
-    "sklearn": {"estimators"},
+    "sklearn": {"estimators", "training"},
     "tabm": {"backbones"},
     "typer": {"cli"},
 }

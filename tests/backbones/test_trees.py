@@ -100,6 +100,17 @@ class TestBeside:
         models = [Model(Constant(), MSE()).prepare(torch.tensor([mean])) for mean in (1.0, 10.0, 100.0)]
         assert mix(models, [0.5, 0.3, 0.2])(torch.zeros(1, 1)).item() == pytest.approx(23.5)
 
+    def test_a_mixture_of_mixtures_is_a_mixture(self) -> None:
+        x = {"a": torch.linspace(-1.0, 1.0, 5)}
+        models = [
+            Model(TabM(numeric=("a",), hidden=(8,), members=4), Poisson(2.0), seed=1).eval(),
+            Model(EmbeddingMLP(numeric=("a",), hidden=(4,)), Poisson(6.0), seed=2).eval(),
+            Model(EmbeddingMLP(numeric=("a",), hidden=(6,)), Blend(Poisson(1.0), MSE(), shared=1), seed=3).eval(),
+        ]
+        inner = mix(models[:2], [0.3, 0.7])
+        torch.testing.assert_close(mix([inner, models[2]], [0.5, 0.5])(x), 0.5 * inner(x) + 0.5 * models[2](x))
+        torch.testing.assert_close(mix([models[2], inner], [0.5, 0.5])(x), 0.5 * inner(x) + 0.5 * models[2](x))
+
     def test_a_branch_shares_nothing_with_another_backbone(self) -> None:
         backbone = Beside((Constant(), EmbeddingMLP(numeric=("a",))), (1, 1))
         with pytest.raises(ValueError, match="of another backbone"):

@@ -108,7 +108,7 @@ def test_what_training_has_not_seen_is_said_and_limited(here, run):
         assert stopped.out == ""
     assert not (here / "limited.csv").exists()
     assert "'country'" in run("evaluate", "model", "new.csv", "--max-unseen", 0.5, code=2).err
-    call = ("compare", "model", "other", "--data", "new.csv", "--out", "comparison")
+    call = ("compare", "model", "other", "new.csv", "--out", "comparison")
     assert "'country'" in run(*call, "--max-unseen", 0.5, code=2).err
     assert not list((here / "comparison").glob("*"))
 

@@ -12,7 +12,7 @@ from transun import GTS, MSE, ZILN, Features, LogMSE, LogSUN, Recipe, Scaled, ca
 from transun.corrections import BinnedSmearing
 from transun.tables import graph_export
 from transun.tables.graph_export import export, sample_rows
-from transun.tables.model import TableModel
+from transun.tables.model import TableModel, embedding_mlp
 
 pytest.importorskip("pyarrow")
 
@@ -37,7 +37,8 @@ def trained(data, head):
     from transun.data import Split
 
     kinds = {"user.id": Id(), "genres": Bag(Split("|")), "price": Standardised(), "spent": Number(), "when": Datetime()}
-    return train(data, "gmv", head, features=Features(kinds), recipe=Recipe(epochs=2, batch_size=32), progress=False)
+    recipe = Recipe(epochs=2, batch_size=32)
+    return train(data, "gmv", head, features=Features(kinds), backbone=embedding_mlp, recipe=recipe, progress=False)
 
 
 def corrected(data):

@@ -7,9 +7,9 @@ import torch
 
 from transun.backbones import EmbeddingMLP, Trees
 from transun.data import Dataset
-from transun.heads import MSE, Poisson, Scaled
+from transun.heads import Poisson, Scaled
 from transun.models import Model
-from transun.training.mixing import _best_shares, choose_shares, fit_parts, why_no_trees
+from transun.training.mixing import _best_shares, _folds, choose_shares, fit_parts, why_no_trees
 from transun.training.recipe import Recipe
 
 
@@ -56,11 +56,15 @@ def rows(n: int, seed: int) -> Dataset:
     return Dataset({"a": a}, (1.0 + 9.0 * (a > 0.5)) * (0.2 * torch.randn(n, generator=generator)).exp())
 
 
+def network() -> Model:
+    return Model(EmbeddingMLP(numeric=("a",), hidden=(8,)), Scaled(Poisson()))
+
+
 def test_the_parts_are_trained_and_mixed() -> None:
     pytest.importorskip("sklearn")
-    data, valid = rows(800, 0), rows(400, 1)
-    network = Model(EmbeddingMLP(numeric=("a",), hidden=(8,)), Scaled(Poisson()))
-    model, history = fit_parts(network, data, valid, Trees(numeric=("a",)), Recipe(epochs=2), progress=False)
+    data, valid = rows(16_000, 0), rows(400, 1)  # too many rows for folds
+    model, history = fit_parts(network(), data, valid, Trees(numeric=("a",)), Recipe(epochs=1), progress=False)
+    assert history.folds == 1
     assert sum(part.share for part in history.parts) == pytest.approx(1.0)
     assert [part.name.split()[0] for part in history.parts] == ["trees", "trees", "network"]
     # What was reported is what the model does: the rows that decided are the second half of the validation rows.
@@ -71,12 +75,33 @@ def test_the_parts_are_trained_and_mixed() -> None:
     assert history.mixed_error <= 1.05 * min(part.error for part in history.parts)
 
 
+def test_a_small_table_is_trained_on_several_times() -> None:
+    pytest.importorskip("sklearn")
+    data, valid = rows(6_000, 0), rows(400, 1)
+    model, history = fit_parts(None, data, valid, Trees(numeric=("a",)), Recipe(), progress=False)
+    assert history.folds == 5
+    assert history.mixed_rows == 5 * 400
+    error = float((model(valid.x).detach().double() - valid.y.double()).square().mean().sqrt())
+    # The square of a mean is at most the mean of squares.
+    assert error <= history.mixed_error * (1.0 + 1e-6)
+
+
+def test_every_row_of_a_fold_is_left_out_once() -> None:
+    data = Dataset({"a": torch.arange(3_000.0)}, torch.ones(3_000))
+    for valid in (None, rows(100, 1)):
+        folds = _folds(data, valid, Recipe())
+        left_out = [*(fold[1] for fold in folds), *([] if valid else [fold[2] for fold in folds])]
+        assert sorted(torch.cat([part.x["a"] for part in left_out]).tolist()) == list(range(3_000))
+        for fold in folds:
+            others = torch.cat([part.x["a"] for part in fold[1 : 2 if valid else 3]])
+            assert not set(fold[0].x["a"].tolist()) & set(others.tolist())
+
+
 def test_a_budget_ends_the_training() -> None:
     pytest.importorskip("sklearn")
     data, valid = rows(800, 0), rows(400, 1)
-    network = Model(EmbeddingMLP(numeric=("a",), hidden=(8,)), Scaled(MSE()))
     recipe = Recipe(epochs=100_000, patience=None, budget=1.0)
-    _, history = fit_parts(network, data, valid, Trees(numeric=("a",)), recipe, progress=False)
+    _, history = fit_parts(network(), data, valid, Trees(numeric=("a",)), recipe, progress=False)
     assert history.out_of_time
     assert history.rows < 100_000 * len(data)
 

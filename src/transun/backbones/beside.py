@@ -54,9 +54,9 @@ class Beside(Backbone):
         return self.parts[0].stages()
 
     def of_branch(self, index: int) -> Backbone:
-        for part, end in zip(self.parts, accumulate(self.branches), strict=True):
+        for part, count, end in zip(self.parts, self.branches, accumulate(self.branches), strict=True):
             if index < end:
-                return part
+                return part.of_branch(index - end + count)
         raise ValueError(f"the head has more branches than the {sum(self.branches)} that Beside supplies")
 
     def grow(self, sizes: Mapping[str, int]) -> Self:

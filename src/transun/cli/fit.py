@@ -8,6 +8,7 @@ import typer
 from transun.cli.app import app
 from transun.cli.options import (
     BatchSize,
+    Budget,
     By,
     Data,
     Device,
@@ -48,14 +49,18 @@ def fit(
         str | None, typer.Option("--head", help='The method, such as "LogSUN()"; recommended if not given.')
     ] = None,
     by: By = None,
-    epochs: Epochs = 20,
+    epochs: Epochs = 40,
     batch_size: BatchSize = None,
-    rate: Rate = 1e-3,
+    rate: Rate = 2e-3,
     seed: Seed = 0,
     valid_share: ValidShare = 0.1,
     test_share: TestShare = 0.2,
     holdout: Holdout = None,
-    patience: Patience = 3,
+    patience: Patience = 5,
+    budget: Budget = None,
+    only: Annotated[
+        str | None, typer.Option("--only", help='Train "trees" or a "network" alone; by default both are mixed.')
+    ] = None,
     monitor: Monitor = "RMSE",
     device: Device = None,
     engine: Engine = "Eager()",
@@ -70,6 +75,7 @@ def fit(
 ) -> None:
     """Train an unbiased model on a table, prove its totals on rows held out, and save both.
 
+    The model is a mixture of boosted trees and a network; rows that neither has seen decide the shares.
     Columns are read as ids, numbers, times or lists by what they hold; the plan is printed with reasons. The folder
     gets the model, a bias certificate and a report. Ctrl-C keeps the state, and --resume continues to the same result.
     Exit codes: 0 done, 2 a mistake in the call or the data, 130 interrupted.
@@ -89,7 +95,7 @@ def fit(
     from transun.data.schema import require_columns
     from transun.report.formatting import as_json as dump
     from transun.tables.model import tabm
-    from transun.tables.plan import make_plan, parse_head
+    from transun.tables.plan import make_plan, parse_head, parse_only
     from transun.tables.training import hold_out
 
     recipe = make_recipe(
@@ -101,11 +107,13 @@ def fit(
         seed=seed,
         valid_share=valid_share,
         patience=patience,
+        budget=budget,
         device=device,
         balance=balance,
     )
     if head is not None:
         parse_head(head)
+    wanted = parse_only(only)
     rule = parse_hold_out(holdout or "rows")
     with readable(data) as source:
         table = read_table(source)
@@ -118,7 +126,7 @@ def fit(
         raise ValueError(f"no row has a target {target!r}: name another column")
     rows, test = hold_out(table, test_share, seed, rule)
     excluded = list(dict.fromkeys([*(exclude or []), *rule.useless]))
-    plan = make_plan(rows, target, head=head, exclude=excluded, weight=weight)
+    plan = make_plan(rows, target, head=head, exclude=excluded, weight=weight, only=wanted)
     segments = choose_segments(plan, by or (), test)
     new_folder(out)
     resume_path = resume_file(out, resume)
@@ -148,7 +156,8 @@ def _show_plan(plan: "Plan", held_out: int, segments: tuple[str, ...]) -> None:
         f"target {visible_line(plan.target)}: mean {number(summary.mean)}, median {number(summary.median)}, "
         f"largest {number(summary.largest)}, {summary.zeros:.1%} zeros, skewness {summary.skewness:.1f}"
     )
-    typer.echo(f"head {plan.head_text}: {plan.why}")
+    for line in plan.parts():
+        typer.echo(line)
     typer.echo(f"{summary.rows:,} rows to train and validate on, {held_out:,} held out for the certificate")
     if segments:
         typer.echo(f"the certificate looks into every value of {', '.join(map(visible_line, segments))}")

@@ -7,6 +7,7 @@ import typer
 
 __all__ = [
     "BatchSize",
+    "Budget",
     "By",
     "Data",
     "Device",
@@ -63,7 +64,7 @@ Require = Annotated[
 Epochs = Annotated[int, typer.Option("--epochs", min=1, help="Passes over the rows, at most.")]
 BatchSize = Annotated[
     int | None,
-    typer.Option("--batch-size", min=1, help="Rows a step; by default a 32nd of the rows, from 16 to 512."),
+    typer.Option("--batch-size", min=1, help="Rows a step; by default a 32nd of the rows, from 16 to 256."),
 ]
 Rate = Annotated[float, typer.Option("--rate", help="Learning rate.")]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of the splits, the initial weights and the order of rows.")]
@@ -78,7 +79,14 @@ Holdout = Annotated[
         "validation rows likewise. By default single rows.",
     ),
 ]
-Patience = Annotated[int, typer.Option("--patience", min=1, help="Epochs without improvement before training stops.")]
+Patience = Annotated[
+    int,
+    typer.Option("--patience", min=1, help="Checks of the validation rows without improvement before training stops."),
+]
+Budget = Annotated[
+    float | None,
+    typer.Option("--budget", help="Seconds of training, at most; the clock then decides how much is tried."),
+]
 Monitor = Annotated[
     str, typer.Option("--monitor", help="Metric of the validation rows that early stopping compares weights by.")
 ]

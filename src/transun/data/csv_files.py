@@ -8,6 +8,7 @@ and stay text. And a comma is a decimal comma where a column of numbers has no o
 import codecs
 import gzip
 import re
+import zlib
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -69,7 +70,7 @@ def sniff(file: Path) -> Dialect:
     try:
         with _opened(file) as stream:
             head = stream.read(_HEAD_BYTES)
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise ValueError(f"{file} is no readable CSV file: {first_line(error)}") from error
     encoding = "utf-16" if head.startswith(_UTF16) else "utf8"
     if encoding == "utf8" and b"\0" in head:
@@ -116,7 +117,7 @@ def _read(file: Path, dialect: Dialect, types: dict[str, Any], columns: Collecti
     try:
         with _opened(file) as stream:
             return csv.read_csv(stream, **dialect.options(types, columns))
-    except (pa.ArrowException, OSError, EOFError, UnicodeError) as error:
+    except (pa.ArrowException, OSError, EOFError, UnicodeError, zlib.error) as error:
         raise unreadable(file, error) from error
 
 

@@ -105,7 +105,7 @@ def read_certificate(folder: str | Path) -> Certificate:
     >>> import tempfile
     >>> read_certificate(tempfile.mkdtemp())
     Traceback (most recent call last):
-    FileNotFoundError: ...certificate.json is not there: certify the model again: ...
+    FileNotFoundError: ...certificate.json is not there: certify the model again, ...
     """
     path = Path(folder) / FILE
     if not path.is_file():

@@ -30,6 +30,7 @@ __all__ = [
     "TargetSummary",
     "make_plan",
     "parse_head",
+    "parse_only",
     "plan_debiasing",
     "recommend",
     "summarise_target",
@@ -81,6 +82,13 @@ class Plan:
     network: bool = True
     """Whether a network with the head is trained."""
 
+    def parts(self) -> list[str]:
+        """What is trained, in lines for a reader."""
+        head = f"head {self.head_text}: {self.why}"
+        if self.trees and self.network:
+            return ["boosted trees and a network, mixed as rows decide that neither has seen", f"network: {head}"]
+        return ["boosted trees"] if self.trees else [head]
+
     def column_summary(self) -> list[tuple[str, str, str, str, str]]:
         """For each column its name, kind, what it becomes, the share missing, and why; `Features.summary` in cells."""
         features = self.features
@@ -94,6 +102,20 @@ class Plan:
             lines.append((name, str(kind), becomes, share, features.why.get(name, "declared")))
         excluded = [(name, why) for name, why in features.why.items() if name not in features.columns]
         return lines + [(name, "left out", "", "", why) for name, why in excluded]
+
+
+def parse_only(text: str | None) -> Only | None:
+    """What is to be trained, from its name; None is both.
+
+    >>> parse_only("forest")
+    Traceback (most recent call last):
+    ValueError: only 'trees' or a 'network' can be trained alone, not 'forest'
+    """
+    match text:
+        case None | "trees" | "network":
+            return text
+        case _:
+            raise ValueError(f"only 'trees' or a 'network' can be trained alone, not {text!r}")
 
 
 def make_plan(
@@ -123,8 +145,6 @@ def make_plan(
     (True, True, [('item', 'Id()')])
 
     """
-    if only not in (None, "trees", "network"):
-        raise ValueError(f"only is 'trees' or 'network', got {only!r}")
     if only == "trees" and head is not None:
         raise ValueError("trees have a loss of their own: name a head, or trees alone, but not both")
     if weight == target:
@@ -137,6 +157,7 @@ def make_plan(
         require_weights(table, weight)
     y = torch.from_numpy(targets(table, target).copy())
     summary = summarise_target(y)
+    only = parse_only(only)
     recommended = head is None
     text, why = recommend(summary) if head is None else (head if isinstance(head, str) else dumps(head), "named by you")
     chosen = head if isinstance(head, Head) else parse_head(text)

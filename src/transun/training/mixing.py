@@ -1,5 +1,6 @@
 """Trees and a network trained on the same rows, and the convex combination of them that unseen rows call for."""
 
+import copy
 import math
 import time
 from collections.abc import Sequence
@@ -29,13 +30,15 @@ _FEWEST_ROWS, _FEWEST_VALID = 200, 20
 _TREES_SHARE = 0.4
 # A part that counts for less is not worth what its predictions cost.
 _LEAST_SHARE = 0.05
+# Folds of a small table, and the rows that all trainings together may have.
+_MOST_FOLDS, _FOLD_ROWS = 5, 30_000
 # Halves of the rows whose best shares are averaged.
 _HALVES = 50
 
 
 def why_no_trees(data: Dataset, valid: Dataset | None) -> str | None:
     """Why trees cannot be fitted to these rows; None if they can."""
-    if valid is None or len(valid.y) < _FEWEST_VALID or len(data.y) < _FEWEST_ROWS:
+    if valid is None or len(valid) < _FEWEST_VALID or len(data) < _FEWEST_ROWS:
         return f"trees need {_FEWEST_ROWS} training rows and {_FEWEST_VALID} validation rows"
     if bool((data.y < 0.0).any()) or bool((valid.y < 0.0).any()):
         return "trees are for targets that are not negative"
@@ -47,7 +50,7 @@ def why_no_trees(data: Dataset, valid: Dataset | None) -> str | None:
 def fit_parts(
     model: Model | None,
     data: Dataset,
-    valid: Dataset,
+    valid: Dataset | None,
     inputs: Trees,
     recipe: Recipe,
     *,
@@ -55,48 +58,102 @@ def fit_parts(
     resume: str | Path | None = None,
     progress: bool | None = None,
 ) -> tuple[Model, History]:
-    """Two ensembles of trees and a network, mixed as unseen rows call for.
+    """Two ensembles of trees and a network, mixed as unseen rows call for; a small table is trained on several times.
 
-    One half of the validation rows ends the training of each part, the other half, which nothing has seen by then,
-    decides the shares. A convex combination of unbiased predictions is unbiased.
+    Some rows end the training of each part; other rows, which nothing has seen by then, decide the shares. A convex
+    combination of unbiased predictions is unbiased.
+
+    A few hundred validation rows end a training too early or too late, and decide shares by chance. So a small table
+    is divided into folds, each of which is left out once, and the mixtures are averaged: up to five of them, as long
+    as that costs no more than a table of 30,000 rows.
 
     Args:
         model: the network, trained in place; None mixes the ensembles of trees alone.
         data: training rows.
-        valid: validation rows.
+        valid: validation rows; None takes them from the training rows. Where there are folds, they decide the shares.
         inputs: names the columns for the trees.
         recipe: how to train the network; its budget is that of all parts together.
         booster: the library for trees; None takes LightGBM where it is installed, else scikit-learn.
-        resume: a file for the state of an interrupted training of the network. Trees are fitted again, to the same
-            result and in a small part of the time.
+        resume: a file for the state of an interrupted training of the network. Trees, and small tables, are trained
+            again, to the same result and in a small part of the time.
         progress: show progress bars; None shows them on a terminal.
 
     Returns:
-        The mixture, and the history of the network's training with the parts and their shares.
+        The mixture, and the history of the (last) network's training with the parts and their shares.
 
     """
     began = time.perf_counter()
-    budget = math.inf if recipe.budget is None else recipe.budget
-    stopping, unseen = valid.split(0.5, recipe.seed + 1)
     booster = booster or default_booster()
+    folds = _folds(data, valid, recipe)
+    mixtures, histories = [], []
+    for number, (rows, stopping, unseen) in enumerate(folds):
+        spent = time.perf_counter() - began
+        left = None if recipe.budget is None else max(1e-3, (recipe.budget - spent) / (len(folds) - number))
+        mixture, history = _fit_once(
+            copy.deepcopy(model),
+            (rows, stopping, unseen),
+            inputs,
+            replace(recipe, budget=left, seed=recipe.seed + number),
+            booster,
+            resume if len(folds) == 1 else None,
+            progress,
+        )
+        mixtures.append(mixture)
+        histories.append(history)
+    history = replace(histories[-1], parts=_mean_parts(histories), folds=len(folds))
+    history.mixed_error = math.sqrt(sum(one.mixed_error**2 for one in histories) / len(folds))
+    history.mixed_rows = sum(one.mixed_rows for one in histories)
+    history.train_rows, history.valid_rows = len(data), 0 if valid is None else len(valid)
+    history.seconds = time.perf_counter() - began
+    return mix(mixtures, [1.0 / len(folds)] * len(folds)), history
+
+
+def _folds(data: Dataset, valid: Dataset | None, recipe: Recipe) -> list[tuple[Dataset, Dataset, Dataset]]:
+    """For each training the training rows, the rows that end it, and the rows that decide the shares."""
+    count = max(1, min(_MOST_FOLDS, _FOLD_ROWS // len(data)))
+    if count == 1:
+        rows = data
+        if valid is None:
+            rows, valid = recipe.split(data)
+        assert valid is not None  # `why_no_trees` has seen to it
+        return [(rows, *valid.split(0.5, recipe.seed + 1))]
+    fold = (hashing.uniform(torch.arange(len(data)), recipe.seed, "mixing.folds") * count).long()
+    parts = []
+    for number in range(count):
+        rows, left_out = (data.take(chosen.nonzero().squeeze(-1)) for chosen in (fold != number, fold == number))
+        parts.append((rows, *left_out.split(0.5, recipe.seed + 1)) if valid is None else (rows, left_out, valid))
+    return parts
+
+
+def _fit_once(
+    model: Model | None,
+    data: tuple[Dataset, Dataset, Dataset],
+    inputs: Trees,
+    recipe: Recipe,
+    booster: Booster,
+    resume: str | Path | None,
+    progress: bool | None,
+) -> tuple[Model, History]:
+    """One mixture, from training rows, rows that end the training of the parts, and rows that decide the shares."""
+    rows, stopping, unseen = data
+    began = time.perf_counter()
+    budget = math.inf if recipe.budget is None else recipe.budget
     models, names = [], []
     settings = (SMALL_TREES, LARGE_TREES)
     for index, boosting in enumerate(settings):
         limit = budget * (1.0 if model is None else _TREES_SHARE) * (index + 1) / len(settings)
         seconds = max(0.0, limit - (time.perf_counter() - began))
-        models.append(
-            fit_trees(
-                data, stopping, inputs, boosting, booster=booster, seed=recipe.seed, seconds=seconds, progress=progress
-            )
+        trees = fit_trees(
+            rows, stopping, inputs, boosting, booster=booster, seed=recipe.seed, seconds=seconds, progress=progress
         )
+        models.append(trees)
         names.append(f"trees of {boosting.leaves} leaves ({booster.name})")
-    history = History(train_rows=len(data), valid_rows=len(valid))
+    history = History()
     if model is not None:
         if recipe.budget is not None:
-            recipe = replace(recipe, budget=max(0.0, budget - (time.perf_counter() - began)))
+            recipe = replace(recipe, budget=max(1e-3, budget - (time.perf_counter() - began)))
         device = "cpu" if recipe.device is None else recipe.device
-        history = fit(model, data.to(device), recipe, valid=stopping.to(device), resume=resume, progress=progress)
-        history.valid_rows = len(valid)
+        history = fit(model, rows.to(device), recipe, valid=stopping.to(device), resume=resume, progress=progress)
         models.append(model.cpu())
         names.append("network")
     preds = torch.stack([predict(part, unseen).double() for part in models], 1)
@@ -105,9 +162,21 @@ def fit_parts(
     errors = _root_mean_squares(torch.cat([preds, mixed], 1), unseen)
     history.parts = [Part(*part) for part in zip(names, shares, errors, strict=False)]
     history.mixed_error, history.mixed_rows = errors[-1], len(unseen)
-    history.seconds = time.perf_counter() - began
     kept = [index for index, share in enumerate(shares) if share > 0.0]
     return mix([models[index] for index in kept], [shares[index] for index in kept]), history
+
+
+def _mean_parts(histories: Sequence[History]) -> list[Part]:
+    """The parts of several mixtures with their mean shares and root mean squared errors."""
+    count = len(histories)
+    return [
+        Part(
+            same[0].name,
+            sum(part.share for part in same) / count,
+            math.sqrt(sum(part.error**2 for part in same) / count),
+        )
+        for same in zip(*(history.parts for history in histories), strict=True)
+    ]
 
 
 def choose_shares(preds: Tensor, y: Tensor, weight: Tensor | None = None) -> list[float]:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from transun.data import Dataset
 from transun.metrics import RMSE, Metric
 from transun.support.text_form import dumps
 from transun.training.averaging import EMA, Averaging
@@ -12,7 +13,10 @@ from transun.training.optimisers import Adam, Optimiser, constant, linear
 
 __all__ = ["Recipe", "plain_recipe"]
 
+# A check costs as much as training on a third of the validation rows.
 _ROWS_PER_CHECK = 1 << 16
+# More validation rows would not end the training any better.
+_MOST_VALID = 50_000
 
 
 @dataclass(frozen=True, repr=False)
@@ -92,6 +96,15 @@ class Recipe:
         """Rows a step when there are so many training rows."""
         return self.batch_size or min(max(rows // 32, 16), 256)
 
+    def split(self, data: Dataset) -> tuple[Dataset, Dataset | None]:
+        """Training and validation rows; no validation rows where one part would be empty or would weigh nothing."""
+        if not self.valid_share:
+            return data, None
+        try:
+            return data.split(1.0 - min(self.valid_share, _MOST_VALID / len(data)), self.seed)
+        except ValueError:
+            return data, None
+
     def checks(self, rows: int) -> int:
         """Checks of the validation rows an epoch when there are so many training rows."""
         return self.checks_per_epoch or max(1, round(rows / _ROWS_PER_CHECK))
@@ -112,10 +125,12 @@ def plain_recipe(**changes: Any) -> Recipe:
 
     """
     settings: dict[str, Any] = {
+        "optimiser": Adam(1e-3),
         "epochs": 1,
         "batch_size": 512,
         "decay": constant,
         "averaging": None,
         "patience": None,
+        "checks_per_epoch": 1,
     }
     return Recipe(**settings | changes)

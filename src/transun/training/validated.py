@@ -16,9 +16,6 @@ from transun.training.recipe import Recipe
 
 __all__ = ["fit_with_validation"]
 
-# More validation rows would not stop the training any better, and each check costs the more the more there are.
-_MOST_VALID = 50_000
-
 
 def fit_with_validation(
     model: Model | None,
@@ -58,15 +55,16 @@ def fit_with_validation(
     (100, 2)
 
     """
-    rows = data
-    if valid is None and recipe.valid_share:
-        rows, valid = _split(data, recipe.valid_share, recipe.seed)
+    rows, declared = data, valid
+    if valid is None:
+        rows, valid = recipe.split(data)
     if model is not None and rows.weight is not None and (base is not None or not model.prepared):
         model.prepare(weighted_targets(rows.y, rows.weight), base)
         base = None
     obstacle = "no trees are wanted" if trees is None else why_no_trees(rows, valid)
     if trees is not None and valid is not None and obstacle is None:
-        model, history = fit_parts(model, rows, valid, trees, recipe, resume=resume, progress=progress)
+        model, history = fit_parts(model, data, declared, trees, recipe, resume=resume, progress=progress)
+        rows, valid = data, declared
     elif model is None:
         raise ValueError(f"there is nothing to train: {obstacle}")
     else:
@@ -92,11 +90,3 @@ def weighted_targets(y: Tensor, weight: Tensor) -> Tensor:
     chosen = y[torch.searchsorted(cumulative, levels).clamp(max=len(y) - 1)]
     chosen[0], chosen[-1] = y[0], y[-1]
     return chosen
-
-
-def _split(data: Dataset, share: float, seed: int) -> tuple[Dataset, Dataset | None]:
-    """Training and validation rows; no validation rows where one part would be empty or would weigh nothing."""
-    try:
-        return data.split(1.0 - min(share, _MOST_VALID / len(data)), seed)
-    except ValueError:
-        return data, None
