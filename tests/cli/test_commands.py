@@ -71,6 +71,8 @@ def test_fit_tells_its_plan_and_saves_a_model_with_its_proof(here, run):
     assert report["rows"]["test"] == certificate["whole"]["rows"]
     assert sum(report["rows"].values()) == 1500
     assert len(report["checks"]) == 2
+    assert sum(part["share"] for part in report["mixture"]["parts"]) == pytest.approx(1.0)
+    assert "The prediction is a mixture:" in found.out
     assert {name.rpartition(".")[2] for name in report["curves"]} == {"deviance", "point", "bias"}
 
 
@@ -98,6 +100,20 @@ def test_the_certificate_is_of_rows_that_were_held_out(here, run):
 def test_fit_recommends_by_the_target(here, run, target, head):
     found = run("fit", "orders.csv", "--target", target, "--epochs", 1, "--out", "new", "--json")
     assert json.loads(found.out)["head"] == head
+
+
+@pytest.mark.parametrize(("only", "parts"), [("trees", 2), ("network", 0)])
+def test_fit_trains_trees_or_a_network_alone(here, run, only, parts):
+    found = run("fit", "orders.csv", *FIT, "--only", only, "--out", "new", "--json")
+    mixture = json.loads(found.out)["mixture"]
+    assert len(mixture["parts"] if mixture else []) == parts
+    assert run("predict", "new", "orders.csv", "--out", "p.csv").out.startswith("1,500 predictions")
+
+
+def test_only_is_trees_or_network(here, run):
+    assert "not 'forest'" in run("fit", "orders.csv", *FIT, "--only", "forest", code=2).err
+    both = run("fit", "orders.csv", *FIT, "--only", "trees", "--head", "LogSUN()", code=2)
+    assert "trees have a loss of their own" in both.err
 
 
 def test_a_target_without_skewness_needs_no_transform(here, run):

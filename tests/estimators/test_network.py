@@ -354,7 +354,7 @@ def test_nested_parameters_round_trip_and_share_nothing():
         ({"head__share": 1}, r"'share' for GTS. Valid parameters are: \['inner', 'scheme', 'shared'\]"),
         ({"head__scheme__power": 1}, r"'power' for ReciprocalTarget. Valid parameters are: \['eps'\]"),
         ({"recipe__optimiser__rte": 1}, r"'rte' for Adam. Valid parameters are: \['rate'"),
-        ({"recipe__epochs__x": 1}, r"'x' for 40. Valid parameters are: \[\]"),
+        ({"recipe__epochs__x": 1}, r"'x' for 50. Valid parameters are: \[\]"),
     ],
 )
 def test_unknown_parameters_are_named(params, message):

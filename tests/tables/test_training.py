@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from transun import MSE, Buckets, Features, Id, LogSUN, Recipe, read_table
+from transun import MSE, Adam, AutoSUN, Buckets, Features, Id, LogSUN, Recipe, read_table
 from transun.metrics import PGR, RMSE
 from transun.metrics.metric import SampleMetric
 from transun.support.text_form import dumps
@@ -34,7 +34,8 @@ def test_numbers_keep_the_tail_that_buckets_lose():
         return {"v": v, "y": v * rng.lognormal(-0.125, 0.5, 4000)}  # the noise has mean 1
 
     def nrmse(features):
-        model = train(orders(0), "y", features=features, only="network", recipe=Recipe(epochs=20), progress=False)
+        recipe, backbone = Recipe(Adam(1e-3), epochs=20), embedding_mlp
+        model = train(orders(0), "y", AutoSUN(), features=features, backbone=backbone, recipe=recipe, progress=False)
         rows = orders(1)
         error = model.predict({"v": rows["v"]}).numpy() - rows["v"]
         return np.sqrt(np.mean(error**2)) / rows["v"].mean()

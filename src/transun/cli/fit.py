@@ -49,14 +49,14 @@ def fit(
         str | None, typer.Option("--head", help='The method, such as "LogSUN()"; recommended if not given.')
     ] = None,
     by: By = None,
-    epochs: Epochs = 40,
+    epochs: Epochs = 50,
     batch_size: BatchSize = None,
-    rate: Rate = 2e-3,
+    rate: Rate = 3e-3,
     seed: Seed = 0,
     valid_share: ValidShare = 0.1,
     test_share: TestShare = 0.2,
     holdout: Holdout = None,
-    patience: Patience = 5,
+    patience: Patience = 6,
     budget: Budget = None,
     only: Annotated[
         str | None, typer.Option("--only", help='Train "trees" or a "network" alone; by default both are mixed.')

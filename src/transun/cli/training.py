@@ -53,8 +53,10 @@ def make_recipe(*, rate: float, monitor: str, engine: str, **settings: Any) -> "
 
 def resume_file(out: Path, resume: bool) -> Path:
     """The file for the state of an interrupted training; an existing one is an error without --resume."""
+    from transun.training.resume import interrupted_files
+
     path = out / "training.pt"
-    if path.exists() and not resume:
+    if interrupted_files(path) and not resume:
         raise ValueError(
             f"{path} is of an interrupted training: add --resume to continue it, or remove the file to start over"
         )
@@ -102,6 +104,7 @@ class TrainingJob:
         from transun.report.formatting import as_json
         from transun.report.model import model_document, model_report
         from transun.tables.training import train_plan
+        from transun.training.resume import interrupted_files
 
         _require_space(self.out, backbone, self.plan)
         base = None if self.base is None else self.base.model
@@ -117,8 +120,8 @@ class TrainingJob:
                 progress=progress,
             )
         except KeyboardInterrupt:
-            if resume.exists():
-                typer.echo(f"interrupted: the same command with --resume continues from {resume}", err=True)
+            for file in interrupted_files(resume):
+                typer.echo(f"interrupted: the same command with --resume continues from {file}", err=True)
             raise typer.Exit(130) from None
         if self.base is not None and model.seen is not None:
             model = replace(model, seen=model.seen.joined(self.base.seen))

@@ -34,7 +34,7 @@ from transun.report.svg import Canvas, linear_scale, log_scale, short
 from transun.support.text_form import arguments, dumps
 from transun.tables.model import TableModel
 from transun.tables.plan import Plan, TargetSummary
-from transun.training.history import Check, Step
+from transun.training.history import Check, Part, Step
 from transun.training.recipe import Recipe
 
 __all__ = [
@@ -69,6 +69,16 @@ class Cost:
 
 
 @dataclass(frozen=True)
+class Mixture:
+    """The parts of a model with their shares and their errors on the rows that decided the shares."""
+
+    parts: tuple[Part, ...]
+    error: float
+    rows: int
+    folds: int
+
+
+@dataclass(frozen=True)
 class ModelReport:
     """A training and the assessment of its model on held-out rows.
 
@@ -80,6 +90,7 @@ class ModelReport:
         test_share: the share of rows held out.
         hold_out: how they were chosen.
         checks: metrics of the validation rows along training.
+        mixture: the parts of the model, where it has several.
 
     """
 
@@ -99,6 +110,7 @@ class ModelReport:
     checks: tuple[Check, ...]
     assessment: Assessment
     cost: Cost
+    mixture: Mixture | None = None
 
 
 def model_report(
@@ -136,6 +148,9 @@ def model_report(
             None if history.best is None else history.best.step,
             history.stopped_early,
         ),
+        mixture=Mixture(tuple(history.parts), history.mixed_error, history.mixed_rows, history.folds)
+        if history.parts
+        else None,
     )
 
 
@@ -166,18 +181,19 @@ def model_document(report: ModelReport) -> Document:
     return Document(
         "Model report",
         f"{visible(report.name)} · {sum(report.rows.values()):,} rows · target {visible(report.target)}{weight}",
-        [verdict_box(assessment), Paragraph(["Head ", Code(report.head), f": {report.why}."])],
+        [verdict_box(assessment), *_method(report)],
         [
             Section("Metrics of the held-out rows", [metric_table(assessment)]),
             Section("By level of the prediction", [_levels(assessment.levels)]),
             *segments,
+            *([Section("Parts of the model", _mixture(report.mixture))] if report.mixture else []),
             Section("Training", _training(report)),
             Section("Feature plan", [_plan_table(report.plan)]),
             Section("Target of the training rows", [_target_table(report.summary)]),
             Section("Cost and settings", [Tables([_cost_table(report), _settings_table(report)])]),
             Section("How this was computed", [Items([_HOW, f"Held out: {visible(report.hold_out)}.", *HOW_INTERVALS])]),
         ],
-        [metric_table(assessment), verdict_box(assessment), Paragraph([cost])],
+        [metric_table(assessment), verdict_box(assessment), *_shares(report), Paragraph([cost])],
     )
 
 
@@ -185,6 +201,38 @@ def assessment_blocks(assessment: Assessment) -> list[Block]:
     """The assessment of a saved model, for a terminal."""
     segments = [segment_table(assessment.segments, named=True)] if assessment.segments else []
     return [metric_table(assessment), *segments, verdict_box(assessment)]
+
+
+def _method(report: ModelReport) -> list[Block]:
+    if report.mixture is None:
+        return [Paragraph(["Head ", Code(report.head), f": {report.why}."])]
+    names = {part.name for part in report.mixture.parts if part.share > 0.0}
+    head = [Paragraph(["Head of the network ", Code(report.head), f": {report.why}."])] if "network" in names else []
+    return [*_shares(report), *head]
+
+
+def _shares(report: ModelReport) -> list[Block]:
+    """What the model consists of, in a sentence."""
+    if report.mixture is None:
+        return []
+    parts = [f"{share(part.share, 0)} {part.name}" for part in report.mixture.parts if part.share > 0.0]
+    dropped = [part.name for part in report.mixture.parts if not part.share > 0.0]
+    left_out = f" The rows had no use for {' and '.join(dropped)}." if dropped else ""
+    folds = f", in {report.mixture.folds} folds whose models are averaged" if report.mixture.folds > 1 else ""
+    how = f"{report.mixture.rows:,} rows that nothing was trained on decided the shares{folds}."
+    return [Paragraph([f"The prediction is a mixture: {', '.join(parts)}. {how[0].upper()}{how[1:]}{left_out}"])]
+
+
+def _mixture(mixture: Mixture) -> list[Block]:
+    rows = [
+        [Cell(part.name), Cell(share(part.share, 0), part.share), Cell(number(part.error), part.error)]
+        for part in mixture.parts
+    ]
+    rows.append([Cell("mixture"), Cell("100 %", 1.0), Cell(number(mixture.error), mixture.error)])
+    return [
+        Table(["part", "share", "RMSE of the deciding rows"], rows),
+        Paragraph(["The mixture's own error is a little flattered, because these rows chose its shares."]),
+    ]
 
 
 def _levels(levels: Sequence[Level]) -> Chart:

@@ -21,6 +21,7 @@ from transun.training.evaluation import predict
 from transun.training.history import History, Part
 from transun.training.loop import fit
 from transun.training.recipe import Recipe
+from transun.training.resume import fold_file
 
 __all__ = ["choose_shares", "fit_parts", "why_no_trees"]
 
@@ -31,7 +32,7 @@ _TREES_SHARE = 0.4
 # A part that counts for less is not worth what its predictions cost.
 _LEAST_SHARE = 0.05
 # Folds of a small table, and the rows that all trainings together may have.
-_MOST_FOLDS, _FOLD_ROWS = 5, 30_000
+_FEWEST_FOLDS, _MOST_FOLDS, _FOLD_ROWS = 4, 5, 30_000
 # Halves of the rows whose best shares are averaged.
 _HALVES = 50
 
@@ -63,9 +64,9 @@ def fit_parts(
     Some rows end the training of each part; other rows, which nothing has seen by then, decide the shares. A convex
     combination of unbiased predictions is unbiased.
 
-    A few hundred validation rows end a training too early or too late, and decide shares by chance. So a small table
-    is divided into folds, each of which is left out once, and the mixtures are averaged: up to five of them, as long
-    as that costs no more than a table of 30,000 rows.
+    A few hundred validation rows end a training too early or too late, and decide shares by chance. So a table of up
+    to 7,500 rows is divided into four or five folds, each of which is left out once, and the mixtures are averaged.
+    Fewer folds would leave out too much: a table with little noise needs its rows more than an average.
 
     Args:
         model: the network, trained in place; None mixes the ensembles of trees alone.
@@ -74,8 +75,8 @@ def fit_parts(
         inputs: names the columns for the trees.
         recipe: how to train the network; its budget is that of all parts together.
         booster: the library for trees; None takes LightGBM where it is installed, else scikit-learn.
-        resume: a file for the state of an interrupted training of the network. Trees, and small tables, are trained
-            again, to the same result and in a small part of the time.
+        resume: a file for the state of an interrupted training of the network; further folds have files beside it.
+            Trees, and folds that were complete, are trained again, to the same result.
         progress: show progress bars; None shows them on a terminal.
 
     Returns:
@@ -95,7 +96,7 @@ def fit_parts(
             inputs,
             replace(recipe, budget=left, seed=recipe.seed + number),
             booster,
-            resume if len(folds) == 1 else None,
+            None if resume is None else fold_file(resume, number),
             progress,
         )
         mixtures.append(mixture)
@@ -110,8 +111,8 @@ def fit_parts(
 
 def _folds(data: Dataset, valid: Dataset | None, recipe: Recipe) -> list[tuple[Dataset, Dataset, Dataset]]:
     """For each training the training rows, the rows that end it, and the rows that decide the shares."""
-    count = max(1, min(_MOST_FOLDS, _FOLD_ROWS // len(data)))
-    if count == 1:
+    count = min(_MOST_FOLDS, _FOLD_ROWS // len(data))
+    if count < _FEWEST_FOLDS:
         rows = data
         if valid is None:
             rows, valid = recipe.split(data)

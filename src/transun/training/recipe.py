@@ -61,14 +61,14 @@ class Recipe:
 
     """
 
-    optimiser: Optimiser = Adam(2e-3)
-    epochs: int = 40
+    optimiser: Optimiser = Adam(3e-3)
+    epochs: int = 50
     batch_size: int | None = None
     decay: Callable[[float], float] = linear
     averaging: Averaging | None = EMA(0.99)
     clip: float | None = None
     monitor: Metric = RMSE
-    patience: int | None = 5
+    patience: int | None = 6
     checks_per_epoch: int | None = None
     valid_share: float = 0.1
     balance: bool | None = None

@@ -77,6 +77,21 @@ class TrainingState:
         return [torch.get_rng_state(), *([torch.cuda.get_rng_state()] if self._on_gpu else [])]
 
 
+def fold_file(path: str | Path, number: int) -> Path:
+    """The file of fold `number` of a training that keeps its state in `path`.
+
+    >>> [fold_file("model/training.pt", number).name for number in range(3)]
+    ['training.pt', 'training.1.pt', 'training.2.pt']
+    """
+    path = Path(path)
+    return path.with_suffix(f".{number}{path.suffix}") if number else path
+
+
+def interrupted_files(path: Path) -> list[Path]:
+    """The files that an interrupted training has left, those of its folds included."""
+    return sorted(path.parent.glob(f"{path.stem}*{path.suffix}")) if path.parent.is_dir() else []
+
+
 class ResumeFile:
     """Saves a training run every minute and restores it; without a path it does nothing.
 

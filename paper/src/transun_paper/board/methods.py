@@ -61,8 +61,8 @@ OURS: tuple[BoardMethod, ...] = (
 CHANGES: dict[str, dict[str, Any]] = {
     "network_alone": {"only": "network"},
     "trees_alone": {"only": "trees"},
-    "10_seconds": {"budget": 10.0},
-    "30_seconds": {"budget": 30.0},
+    "10_seconds": {"recipe": {"budget": 10.0}},
+    "30_seconds": {"recipe": {"budget": 30.0}},
     "embedding_mlp": {"backbone": "embedding_mlp"},
     "poisson_head": {"head": "Scaled(Poisson())"},
     "logsun_head": {"head": "Scaled(LogSUN())"},
