@@ -48,37 +48,36 @@ def claims_block(name: str) -> str:
     return table(["claim", "holds", "evidence"], rows)
 
 
-def methods_block() -> str:
-    """Per synthetic report, its title and whether its claims hold."""
+def board_block() -> str:
+    """The claims of the default, and the geometric means of all methods over the tables with numbers."""
+    report = _read("board/tables")
+    claims = [[claim["text"], yes(claim["holds"]), claim["evidence"]] for claim in report["claims"]]
+    lines = sorted(
+        (line for line in report["averages"] if line["group"] == "numbers"),
+        key=lambda line: line["to_reference"]["value"],
+    )
     rows = [
-        [f"{report['title']}: {claim['text'][0].lower()}{claim['text'][1:]}", yes(claim["holds"]), claim["evidence"]]
-        for report in map(_read, ("methods", "bins", "instances"))
-        for claim in report["claims"]
+        [
+            line["method"],
+            f"{line['to_reference']['value']:.3f} ± {line['to_reference']['error']:.3f}",
+            f"{line['to_best']['value']:.3f}",
+            str(line["first"]),
+            str(line["wrong_totals"]),
+            f"{line['seconds']:.1f}",
+            str(line["seeds"]),
+        ]
+        for line in lines
     ]
-    return table(["claim", "holds", "evidence"], rows)
+    header = ["method", f"NRMSE to {report['reference']}", "to each table's best", "best on", "wrong totals"]
+    means = table([*header, "seconds on one thread", "seeds"], rows)
+    return f"{means}\n\n{table(['claim', 'holds', 'evidence'], claims)}"
 
 
-def boosters_block() -> str:
-    """Signed TRE and NRMSE of ways to use one booster, per data set."""
-    entries = _read("boosters")["entries"]
-    names = list(dict.fromkeys(entry["dataset"] for entry in entries))
-    shown = ["log target", "smearing", "MSE", "Poisson", "Tweedie", "GTS, p = 1", "UnbiasedRegressor"]
-    found = {(entry["dataset"], entry["method"]): _bias_and_error(entry) for entry in entries if "metrics" in entry}
-    return table(["signed TRE, NRMSE", *shown], [[name, *[found[name, method] for method in shown]] for name in names])
-
-
-def leaderboard_block() -> str:
-    """Signed TRE and NRMSE of some methods of the leaderboard, and on how many data sets noise leaves them first."""
-    report = _read("leaderboard")
-    shown = ["MSE", "LogMSE", "LogMSE + smearing", "Poisson", "Gamma", "ZILN", "TPM", "OptDist", "LogSUN", "AutoSUN"]
-    names = [found["dataset"] for found in report["tables"]]
-    entries = {(found["dataset"], entry["method"]): entry for found in report["tables"] for entry in found["entries"]}
-    rows = []
-    for method in shown:
-        own = [entries[name, method] for name in names]
-        first = sum("NRMSE" in (*entry.get("best", ()), *entry.get("near", ())) for entry in own)
-        rows.append([method, *[_bias_and_error(entry) if "metrics" in entry else "" for entry in own], str(first)])
-    return table(["signed TRE, NRMSE", *names, "first by NRMSE, or within noise"], rows)
+def board_losses_block() -> str:
+    """Where the default is behind another method or off a total."""
+    losses = _read("board/tables")["losses"]
+    rows = [[loss[key] for key in ("table", "what", "to", "evidence")] for loss in losses]
+    return table(["table", "in", "to", "evidence"], rows)
 
 
 def reference_block() -> str:
@@ -100,11 +99,6 @@ def _first_sentence(value: Any) -> str:
     return re.split(r"(?<=[^.][.])(?:\s|$)", " ".join(text.split("\n\n")[0].split()))[0]
 
 
-def _bias_and_error(entry: dict[str, Any]) -> str:
-    metrics, errors = entry["metrics"], entry["errors"]
-    return f"{metrics['STRE']:+.3f} ± {errors['STRE']:.3f}, {metrics['NRMSE']:.3f}"
-
-
 def _read(name: str) -> dict[str, Any]:
     report: dict[str, Any] = json.loads((REPORTS / f"{name}.json").read_text(encoding="utf-8"))
     return report
@@ -112,12 +106,9 @@ def _read(name: str) -> dict[str, Any]:
 
 BLOCKS: dict[str, Callable[[], str]] = {
     "demo": demo_block,
+    "board": board_block,
+    "board-losses": board_losses_block,
     "synthetic": lambda: claims_block("synthetic"),
-    "methods": methods_block,
-    "levels": lambda: claims_block("levels"),
-    "boosters": boosters_block,
-    "leaderboard": leaderboard_block,
-    "ahead": lambda: claims_block("ahead"),
     "layers": picture,
     "reference": reference_block,
 }

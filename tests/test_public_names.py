@@ -57,7 +57,7 @@ def test_the_package_itself_imports_nothing_heavy():
     assert ast.literal_eval(subprocess.check_output([sys.executable, "-c", script], text=True)) == []
 
 
-def test_estimators_without_scikit_learn_name_the_extra():
+def test_estimators_without_scikit_learn_name_the_package():
     script = "import sys; sys.modules['sklearn'] = None; import transun; transun.GTSRegressor"
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    assert "pip install 'transun[sklearn]'" in result.stderr
+    assert "pip install scikit-learn" in result.stderr

@@ -18,7 +18,7 @@ def test_a_library_that_is_there_is_imported():
     ("module", "command"),
     [
         ("onnxruntime", r"pip install 'transun\[onnx\]'"),
-        ("sklearn.base", r"pip install 'transun\[sklearn\]'"),
+        ("sklearn.base", "pip install scikit-learn"),
         ("a_library_nobody_has", "pip install a_library_nobody_has"),
     ],
 )

@@ -10,6 +10,7 @@ from transun import MSE, Adam, AutoSUN, Buckets, Features, Id, LogSUN, Recipe, r
 from transun.metrics import PGR, RMSE
 from transun.metrics.metric import SampleMetric
 from transun.support.text_form import dumps
+from transun.tables.model import embedding_mlp
 from transun.tables.training import hold_out, train
 from transun.training.early_stopping import EarlyStopping
 

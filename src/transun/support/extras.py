@@ -6,7 +6,10 @@ from types import ModuleType
 __all__ = ["need", "require"]
 
 # The extra of transun that installs a library; a library that is not listed is installed by its own name.
-EXTRAS = {"sklearn": "sklearn", "lightgbm": "lightgbm", "onnx": "onnx", "onnxruntime": "onnx", "onnxscript": "onnx"}
+EXTRAS = {"lightgbm": "lightgbm", "onnx": "onnx", "onnxruntime": "onnx", "onnxscript": "onnx"}
+
+# Packages that are not called like the library they install.
+PACKAGES = {"sklearn": "scikit-learn"}
 
 
 def need(module: str) -> ModuleType:
@@ -22,7 +25,7 @@ def need(module: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name is not None and error.name.split(".")[0] != library:
             raise  # the library is installed, but one that it imports is not
-        package = f"'transun[{EXTRAS[library]}]'" if library in EXTRAS else library
+        package = f"'transun[{EXTRAS[library]}]'" if library in EXTRAS else PACKAGES.get(library, library)
         raise ModuleNotFoundError(f"this needs {library}: pip install {package}") from None
 
 
