@@ -3,6 +3,7 @@
 import json
 import operator
 from collections import Counter
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from transun import GTS, MSE, ZILN, Features, LogMSE, LogSUN, Recipe, Scaled, ca
 from transun.corrections import BinnedSmearing
 from transun.tables import graph_export
 from transun.tables.graph_export import export, sample_rows
-from transun.tables.model import TableModel, embedding_mlp
+from transun.tables.model import TableModel, embedding_mlp, tabm
 
 pytest.importorskip("pyarrow")
 
@@ -32,13 +33,21 @@ def data():
     }
 
 
-def trained(data, head):
+def trained(data, head, backbone=embedding_mlp):
     from transun import Bag, Datetime, Id, Number, Standardised
     from transun.data import Split
 
     kinds = {"user.id": Id(), "genres": Bag(Split("|")), "price": Standardised(), "spent": Number(), "when": Datetime()}
     recipe = Recipe(epochs=2, batch_size=32)
-    return train(data, "gmv", head, features=Features(kinds), backbone=embedding_mlp, recipe=recipe, progress=False)
+    return train(data, "gmv", head, features=Features(kinds), backbone=backbone, recipe=recipe, progress=False)
+
+
+def mixture(data):
+    """Trees and a network, as by default; trees need more rows."""
+    more = {name: np.concatenate([values] * 3) for name, values in data.items()}
+    model = trained(more, None, partial(tabm, hidden=(8,), members=2))
+    assert len(model.history.parts) == 3
+    return model
 
 
 def corrected(data):
@@ -51,6 +60,7 @@ HEADS = {
     "scaled": lambda data: trained(data, Scaled(MSE())),
     "law": lambda data: trained(data, ZILN()),
     "corrected": corrected,
+    "mixture": mixture,
 }
 
 
@@ -100,10 +110,11 @@ def test_a_graph_that_disagrees_is_not_kept(data, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_onnx_has_a_free_batch_and_named_inputs(data, tmp_path):
+@pytest.mark.parametrize("name", ["corrected", "mixture"])
+def test_onnx_has_a_free_batch_and_named_inputs(data, tmp_path, name):
     runtime = pytest.importorskip("onnxruntime")
     pytest.importorskip("onnxscript")
-    model = corrected(data)
+    model = HEADS[name](data)
     exported = export(model, tmp_path / "m.onnx")
     session = runtime.InferenceSession(str(exported.path))
     x = model.features.encode(data)
@@ -134,3 +145,16 @@ def test_a_branch_that_shares_all_adds_little_to_the_graph(data, tmp_path, head)
     # One operation more than without the branch: the others replace those of the log target.
     assert len(targets["with"]) <= len(targets["without"]) + 1
     assert torch.ops.aten.addmm.default not in Counter(targets["with"]) - Counter(targets["without"])
+
+
+def test_a_mixture_is_saved_and_trained_further(data, tmp_path):
+    from transun import load
+
+    model = mixture(data)
+    model.save(tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    assert torch.equal(loaded.predict(data), model.predict(data))
+    later = {name: values[:100] for name, values in data.items()} | {"user.id": np.arange(100) + 3}
+    updated = loaded.update(later, Recipe(epochs=1), progress=False)
+    assert updated.features.ids["user.id"] > loaded.features.ids["user.id"]
+    assert bool(updated.predict(later).isfinite().all())

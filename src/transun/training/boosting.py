@@ -26,6 +26,8 @@ LARGE_TREES = Boosting(power=1.3, leaves=31, rate=0.03, by_means=False)
 """Fewer and larger trees by a deviance that listens less to the largest targets; they see ids by sets alone."""
 # Folds for the means of ids: a row's own target never enters the mean that the row sees.
 _FOLDS = 5
+# Means are multiples of this, in units of the mean target.
+_GRAIN = 2.0**-12
 # Above this many rows a tree takes so long that each has to go further.
 _MANY_ROWS, _HASTE = 200_000, 2.0
 # Ids that are more than this are seen by their means alone where means are seen.
@@ -186,4 +188,7 @@ def _means(codes: Tensor, y: Tensor, weight: Tensor, size: int) -> Tensor:
     within = (weight * (y - mean[codes]) ** 2).sum() / max(float(len(codes)) - present, 1.0) * len(codes) / rows
     between = ((count * mean**2).sum() / rows - within * present / len(codes)).clamp(min=1e-12)
     # A code that never occurs, where nothing is shrunk, would be 0 / 0.
-    return (total / (count + within / between).clamp(min=1e-300)).float()
+    means = total / (count + within / between).clamp(min=1e-300)
+    # Multiples of a power of 2 are summed without rounding, so that a bag has the same average in every order, on every
+    # machine: trees would find a threshold between averages that differ in the last bit.
+    return (means / _GRAIN).round().mul(_GRAIN).float()
