@@ -27,7 +27,8 @@ def test_a_run_survives_its_text():
     again = Run.parse(run.text)
     assert again == run
     assert json.loads(again.text)["training"] == (
-        "Recipe(SGD(0.1), 3, 512, cosine, None, monitor=NormalisedRootMeanSquaredError(), patience=None)"
+        "Recipe(SGD(0.1), 3, 512, cosine, None, monitor=NormalisedRootMeanSquaredError(), patience=None, "
+        "checks_per_epoch=1)"
     )
     assert again != run.with_seed(8)
 
