@@ -126,28 +126,21 @@ class LightGBM(Booster):
         validation = lightgbm.Dataset(valid.x, valid.y, weight=valid.weight, reference=training, **data)
         deadline = time.perf_counter() + seconds
         with Progress("boosting", _MOST_TREES, progress) as bar:
+            errors: list[float] = []
 
-            def advance(state: Any) -> None:
-                bar.advance(state.iteration + 1)
+            def after_tree(state: Any) -> None:
+                errors.append(float(state.evaluation_result_list[0][2]))
+                bar.advance(len(errors))
                 if time.perf_counter() > deadline:
-                    best = min(range(len(errors)), key=errors.__getitem__, default=state.iteration)
+                    best = min(range(len(errors)), key=errors.__getitem__)
                     raise lightgbm.callback.EarlyStopException(best, state.evaluation_result_list)
 
-            errors: list[float] = []
             stopping = lightgbm.early_stopping(_PATIENCE, verbose=False)
-            collect = _collect(errors)
             booster = lightgbm.train(
-                options, training, _MOST_TREES, valid_sets=[validation], callbacks=[collect, stopping, advance]
+                options, training, _MOST_TREES, valid_sets=[validation], callbacks=[after_tree, stopping]
             )
         dumped = booster.dump_model(num_iteration=booster.best_iteration or booster.current_iteration())
         return [_from_lightgbm(tree["tree_structure"]) for tree in dumped["tree_info"]]
-
-
-def _collect(errors: list[float]) -> Any:
-    def callback(state: Any) -> None:
-        errors.append(float(state.evaluation_result_list[0][2]))
-
-    return callback
 
 
 def _from_lightgbm(structure: dict[str, Any]) -> Tree:
