@@ -8,6 +8,7 @@ from transun.heads.cread import CREAD, RightSum, left_sum, trapezoid
 from transun.heads.ctm import CLTM, CTM
 from transun.heads.density import LinearAxis, LogAxis
 from transun.heads.deviance import Gamma, Poisson, Tweedie
+from transun.heads.egmn import EGMN
 from transun.heads.flow import SplineFlow
 from transun.heads.gts import GTS, LogSUN, SqrtSUN, TranSUN
 from transun.heads.head import Branch, Head, RankingPairs, Raw, Wrapper
@@ -28,6 +29,7 @@ __all__ = [
     "CLTM",
     "CREAD",
     "CTM",
+    "EGMN",
     "GTS",
     "MAE",
     "MDME",

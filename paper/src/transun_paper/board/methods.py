@@ -43,7 +43,6 @@ RIVALS: tuple[BoardMethod, ...] = (
     _network("tabm_mse", "Scaled(MSE())"),
     _network("tabm_poisson", "Scaled(Poisson())"),
     _network("egmn", "EGMN()"),
-    _network("gr", "GR()"),
     External("realmlp", "realmlp.py", "TRANSUN_PYTABKIT_PYTHON"),
     External(AUTOGLUON, "autogluon_medium.py", "TRANSUN_AUTOGLUON_PYTHON", in_the_time_of=DEFAULT),
 )
