@@ -57,6 +57,7 @@ REPORT = {
     "version": "1",
     "torch": "2",
     "rows": None,
+    "machines": {"A, 2 cores": ["default", "lightgbm_poisson"]},
     "reference": "lightgbm_poisson",
     "default": "default",
     "methods": [{"method": "default", "settings": "Train(name='default')"}],
@@ -78,6 +79,12 @@ REPORT = {
     "failures": [{"table": "there", "method": "rival", "failed": "ValueError: no"}],
     "skipped": {"catboost_poisson": "this needs catboost"},
 }
+
+
+def test_machines_are_named_where_they_differ():
+    assert "different machines" not in tables_page(REPORT)
+    page = tables_page(REPORT | {"machines": {"A, 2 cores": ["lightgbm_poisson"], "B, 16 cores": ["default"]}})
+    assert "on A, 2 cores: lightgbm_poisson; on B, 16 cores: default." in page
 
 
 class TestTables:

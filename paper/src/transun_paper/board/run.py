@@ -1,5 +1,7 @@
 """The runs of the board: one method on one table with one seed, measured on the test rows and kept in the store."""
 
+import os
+import platform
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -75,7 +77,16 @@ def compute(arguments: Mapping[str, Any], cache: Path) -> dict[str, Any]:
         "elapsed": time.perf_counter() - began,
         "details": dict(result.details),
         "version": transun.__version__,
+        "machine": _machine(),
     }
+
+
+def _machine() -> str:
+    """The processor and the number of its cores, without which seconds mean little."""
+    cpu = Path("/proc/cpuinfo")
+    lines = cpu.read_text(encoding="utf-8").splitlines() if cpu.is_file() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return f"{names[0] if names else platform.machine()}, {os.cpu_count()} cores"
 
 
 def cost(arguments: Mapping[str, Any], cache: Path) -> float:

@@ -104,6 +104,7 @@ def board_report(board: Board, store: Store, command: str) -> dict[str, Any]:
         "rows": board.rows,
         "reference": REFERENCE,
         "default": DEFAULT,
+        "machines": _machines(results),
         "methods": [{"method": name, "settings": METHODS[name].settings} for name in _present(results)],
         "tables": [_describe(name, results) for name in tables],
         "entries": [_entry(table, method, results) for table, method in results],
@@ -118,6 +119,16 @@ def board_report(board: Board, store: Store, command: str) -> dict[str, Any]:
     }
     plain: dict[str, Any] = rounded(report, digits=6)
     return plain
+
+
+def _machines(results: Results) -> dict[str, list[str]]:
+    """The methods that were run on each machine; results from before machines were recorded are left out."""
+    methods: dict[str, dict[str, None]] = {}
+    for (_, method), found in results.items():
+        for result in found:
+            if "machine" in result:
+                methods.setdefault(result["machine"], {})[method] = None
+    return {machine: list(names) for machine, names in methods.items()}
 
 
 def _present(results: Results) -> list[str]:

@@ -72,6 +72,7 @@ def tables_page(report: Report) -> str:
         _losses(report["losses"]),
         "## Over all tables",
         _LEGEND,
+        *_machines(report["machines"]),
     ]
     for group, heading in _GROUPS.items():
         averages = [entry for entry in report["averages"] if entry["group"] == group]
@@ -82,6 +83,13 @@ def tables_page(report: Report) -> str:
     for described in report["tables"]:
         parts += _table_section(report, described)
     return "\n\n".join([*parts, *_left_out_methods(report)]) + "\n"
+
+
+def _machines(machines: Mapping[str, Sequence[str]]) -> Iterable[str]:
+    """Which methods were run where, if the machines differ: their seconds cannot be compared."""
+    if len(machines) > 1:
+        where = "; ".join(f"on {machine}: {', '.join(methods)}" for machine, methods in machines.items())
+        yield f"The methods were run on different machines, whose seconds cannot be compared: {where}."
 
 
 def averages_table(averages: Sequence[Report], reference: str) -> str:
