@@ -39,10 +39,11 @@ fuzz: setup
 matrix: setup
 	$(BIN)/python tools/matrix.py
 
-# Trainings that are killed at random moments, and resumed.
+# Trainings and reproductions that are killed at random moments, and resumed.
 KILLS ?= 50
+REPRODUCTIONS ?= 5
 kills: setup
-	$(BIN)/python tools/kills.py --kills $(KILLS) --seed $(SEED)
+	$(BIN)/python tools/kills.py --kills $(KILLS) --reproductions $(REPRODUCTIONS) --seed $(SEED)
 
 clean:
 	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache

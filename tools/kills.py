@@ -1,4 +1,4 @@
-"""Kills `transun fit` at random moments and checks that nothing is lost: `make kills`, or `python tools/kills.py`.
+"""Kills trainings and reproductions at random moments and checks that nothing is lost: `make kills`.
 
 Every round starts `transun fit` in a fresh folder, or in one with an older model, and ends it by SIGKILL: after a
 random time, or before a random one of the calls that sync, rename or remove a file. Some resumed runs are killed once
@@ -7,6 +7,9 @@ more. Then:
 - the folder holds no model, the older one or the new one, whole;
 - the same command with --resume ends in the weights of a run that was never killed;
 - no temporary file is left.
+
+With --reproductions, `transun-paper reproduce` is killed as well: the same command, given again, ends in the report of
+a run that was never killed.
 
 The processes are forked from this one, so that importing torch, most of the time of a short training, is paid for once.
 The state of training is saved twenty times a second instead of once a minute, so that most kills meet such a file.
@@ -21,7 +24,9 @@ import signal
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -31,8 +36,11 @@ from transun.cli import main as transun
 from transun.models.description import describe_model, is_saved_model
 from transun.tables import load
 from transun.training import resume
+from transun_paper.cli import main as transun_paper
 
 _PERIOD = 0.05
+# A short reproduction of many runs, all of them synthetic.
+_REPRODUCTION = "synthetic"
 
 
 def write_orders(path: Path, rows: int = 1_500) -> None:
@@ -54,12 +62,26 @@ def run(folder: Path, out: str, epochs: int, killed_before: int | None) -> None:
         die_before_file_operation(killed_before)
     sys.argv = ["transun", "fit", "orders.csv", "--target", "gmv", "--head", "Scaled(LogSUN())", "--out", out]
     sys.argv += ["--epochs", str(epochs), "--patience", "100", "--resume", "--no-progress"]
+    silently(transun)
+
+
+def silently(command: Callable[[], None]) -> None:
+    """Call a command without its output."""
     with (
         Path(os.devnull).open("w") as nowhere,
         contextlib.redirect_stdout(nowhere),
         contextlib.redirect_stderr(nowhere),
     ):
-        transun()
+        command()
+
+
+def reproduce(out: Path, killed_before: int | None) -> None:
+    """`transun-paper reproduce` in this process, which is killed before the file operation with this number."""
+    torch.set_num_threads(1)
+    if killed_before is not None:
+        die_before_file_operation(killed_before)
+    sys.argv = ["transun-paper", "reproduce", _REPRODUCTION, "--quick", "--jobs", "1", "--out", str(out)]
+    silently(transun_paper)
 
 
 def die_before_file_operation(number: int) -> None:
@@ -81,18 +103,25 @@ def die_before_file_operation(number: int) -> None:
 
 
 def fit(folder: Path, out: str, epochs: int, after: float | None = None, killed_before: int | None = None) -> float:
-    """Run the command in a process of its own and kill it `after` so many seconds; the seconds that it took.
+    """Train in a process of its own; see `killed`."""
+    return killed(f"transun fit --out {out}", run, (folder, out, epochs, killed_before), after, killed_before)
+
+
+def killed(
+    name: str, target: Callable[..., None], arguments: tuple[Any, ...], after: float | None, killed_before: int | None
+) -> float:
+    """Run a function in a process of its own and kill it `after` so many seconds; the seconds that it took.
 
     A process that is not killed has to succeed.
     """
-    process = multiprocessing.get_context("fork").Process(target=run, args=(folder, out, epochs, killed_before))
+    process = multiprocessing.get_context("fork").Process(target=target, args=arguments)
     began = time.perf_counter()
     process.start()
     process.join(after)
     process.kill()
     process.join()
     if process.exitcode not in (0, -signal.SIGKILL) or (process.exitcode and after is None and killed_before is None):
-        raise SystemExit(f"transun fit --out {out} ended with exit code {process.exitcode}")
+        raise SystemExit(f"{name} ended with exit code {process.exitcode}")
     return time.perf_counter() - began
 
 
@@ -140,10 +169,37 @@ def one_round(folder: Path, out: str, chance: random.Random, seconds: float, old
     )
 
 
+def report_of(out: Path) -> str | None:
+    """The report of a reproduction; None where none was written."""
+    path = out / f"{_REPRODUCTION}.json"
+    return path.read_text(encoding="utf-8") if path.is_file() else None
+
+
+def reproduction_round(out: Path, chance: random.Random, seconds: float, expected: str) -> str:
+    """Kill a reproduction once or twice, continue it, and compare; says how it was killed."""
+    times = chance.choice([1, 1, 2])
+    for _ in range(times):
+        if chance.random() < 0.5:
+            killed("transun-paper", reproduce, (out, None), chance.uniform(0.0, seconds), None)
+        else:
+            before = chance.randrange(200)
+            killed("transun-paper", reproduce, (out, before), None, before)
+        if report_of(out) not in (None, expected):
+            raise SystemExit(f"{out.name}: a killed reproduction wrote another report")
+    kept = len(list((out / "runs").glob("*.json")))
+    killed("transun-paper", reproduce, (out, None), None, None)
+    if report_of(out) != expected:
+        raise SystemExit(f"{out.name}: the continued reproduction ended in another report")
+    if still := temporary_files(out):
+        raise SystemExit(f"{out.name}: the next run left {', '.join(still)}")
+    return f"reproduction killed {'twice' if times == 2 else 'once'}, {kept} runs kept"
+
+
 def main() -> None:
     """The rounds, and what they amount to."""
     parser = argparse.ArgumentParser(description="Kill trainings at random moments, and resume them.")
     parser.add_argument("--kills", type=int, default=50, help="how many trainings are killed")
+    parser.add_argument("--reproductions", type=int, default=0, help="how many reproductions are killed")
     parser.add_argument("--seed", type=int, default=0, help="of the moments")
     options = parser.parse_args()
     torch.set_num_threads(1)
@@ -158,9 +214,18 @@ def main() -> None:
             raise SystemExit("a training that nobody killed left no model")
         began = time.perf_counter()
         for number in range(options.kills):
-            report = one_round(folder, f"round-{number}", chance, seconds, older, expected)
-            print(f"{number + 1}: {report}", flush=True)
-    print(f"{options.kills} rounds in {time.perf_counter() - began:.0f} s: none corrupt, none different, nothing left")
+            line = one_round(folder, f"round-{number}", chance, seconds, older, expected)
+            print(f"{number + 1}: {line}", flush=True)
+        if options.reproductions:
+            seconds = killed("transun-paper", reproduce, (folder / "reproduced", None), None, None)
+            report = report_of(folder / "reproduced")
+            if report is None:
+                raise SystemExit("a reproduction that nobody killed left no report")
+            for number in range(options.reproductions):
+                line = reproduction_round(folder / f"reproduction-{number}", chance, seconds, report)
+                print(f"{number + 1}: {line}", flush=True)
+    rounds = options.kills + options.reproductions
+    print(f"{rounds} rounds in {time.perf_counter() - began:.0f} s: none corrupt, none different, nothing left")
 
 
 if __name__ == "__main__":
