@@ -1,7 +1,7 @@
 import pytest
 
 from transun.metrics import MRE, NDCG, PGR, STANDARD, TRE, XAUC, Meter, TopXAUC
-from transun.metrics.bias import MeanRelativeError
+from transun.metrics.relative import MeanRelativeError
 
 
 def test_sample_metrics_share_one_copy_of_the_rows():

@@ -8,7 +8,7 @@ import pytest
 
 from transun import metrics
 from transun.metrics import MRE, NRMSE, PGR, STANDARD, XAUC, Metric, TopXAUC, metric_named
-from transun.metrics.bias import MeanRelativeError
+from transun.metrics.relative import MeanRelativeError
 
 
 @dataclass(frozen=True)

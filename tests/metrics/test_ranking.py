@@ -114,18 +114,25 @@ def test_sampled_estimates_the_exact_value():
 
 @pytest.mark.parametrize("share", [0.1, 0.3, 0.5, 1.0])
 @pytest.mark.parametrize("n", [10, 11, 101, 200])
-def test_top_xauc_is_xauc_over_numpys_quantile(share, n):
+def test_top_xauc_is_xauc_over_the_largest_targets(share, n):
     rng = np.random.default_rng(n)
     y = rng.gamma(1, 2, n)
     pred = y + rng.normal(0, 1, n)
-    top = y >= np.quantile(y, 1 - share)
-    assert TopXAUC(share=share)(pred, y) == pytest.approx(XAUC(pred[top], y[top]), nan_ok=True)
+    whole = math.floor(share * n + 1e-9)
+    order = np.argsort(-y)
+    kept = np.zeros(n)
+    kept[order[:whole]] = 1.0
+    if whole < n:
+        kept[order[whole]] = share * n - whole
+    assert TopXAUC(share=share)(pred, y) == pytest.approx(brute(pred, y, kept), nan_ok=True, rel=1e-6)
 
 
-def test_top_xauc_keeps_all_ties_of_the_quantile():
-    y = [0.0] * 8 + [1.0, 2.0]
-    pred = [float(i) for i in range(10)]
-    assert TopXAUC(share=0.3)(pred, y) == XAUC(pred, y)
+def test_top_xauc_is_the_mean_over_the_choices_among_equal_targets():
+    y = np.array([0.0] * 8 + [1.0, 2.0])
+    pred = np.array([3.0, 1.0, 4.0, 1.5, 9.0, 2.5, 6.0, 5.0, 3.5, 7.0])
+    # The best three rows are the last two and any one of eight zeros; every choice has three comparable pairs.
+    choices = [XAUC(pred[[zero, 8, 9]], y[[zero, 8, 9]]) for zero in range(8)]
+    assert TopXAUC(share=0.3)(pred, y) == pytest.approx(np.mean(choices))
     assert TopXAUC(share=0.2)([*pred[:8], 2.0, 1.0], y) == 0.0
 
 

@@ -122,7 +122,9 @@ def _diagnose(columns: Columns, names: ColumnNames, title: str, progress: bool |
         skipped.append("the variance power was not estimated: the predictions hardly differ, or there are too few rows")
     share = {estimate.name: estimate.value for estimate in assessment.metrics}.get("FLOORED", 0.0)
     if share > 0.0:
-        skipped.append(f"MRE divides by 0.000001 in {share:.2%} of the rows, whose prediction is 0: do not read it")
+        skipped.append(
+            f"MRE divides by a millionth of the mean in {share:.2%} of the rows, whose prediction is 0: do not read it"
+        )
     source = DiagnosedData(
         title, names.target, names.pred, names.weight, names.by, first.rows, assessment.rows, len(sample)
     )

@@ -7,12 +7,13 @@ fixed memory from `metrics.sketch`.
 
 import inspect
 
-from transun.metrics.bias import FLOORED, MRE, NEGATIVE, PGR, SMRE, STRE, TRE
+from transun.metrics.bias import NEGATIVE, PGR, STRE, TRE
 from transun.metrics.binned import bin_by_prediction, bin_by_target
 from transun.metrics.error import NMAE, NRMSE, RMSE
 from transun.metrics.meter import Meter
 from transun.metrics.metric import AdditiveMetric, Estimate, Metric, SampleMetric
 from transun.metrics.ranking import NDCG, XAUC, TopNDCG, TopXAUC
+from transun.metrics.relative import FLOORED, MRE, SMRE
 from transun.support.suggest import did_you_mean
 from transun.support.text_form import parse
 

@@ -1,6 +1,5 @@
-"""Bias metrics: of the total (TRE, PGR, SRE) and of the average row (MRE)."""
+"""Bias metrics of the total: TRE, STRE, PGR, SRE. That of the average row, MRE, is in `metrics.relative`."""
 
-from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,20 +9,7 @@ from torch import Tensor
 from transun.metrics.metric import AdditiveMetric, Better
 from transun.metrics.rows import Vector, check
 
-__all__ = [
-    "FLOORED",
-    "MRE",
-    "NEGATIVE",
-    "PGR",
-    "SMRE",
-    "SRE",
-    "STRE",
-    "TRE",
-    "FlooredShare",
-    "MeanRelativeError",
-    "SignedMeanRelativeError",
-    "sre",
-]
+__all__ = ["NEGATIVE", "PGR", "SRE", "STRE", "TRE", "sre"]
 
 
 def _absolute(x: Tensor) -> Tensor:
@@ -80,103 +66,7 @@ class TotalRelativeError(SignedTotalRelativeError):
 
 
 @dataclass(frozen=True)
-class SignedMeanRelativeError(AdditiveMetric):
-    """Signed mean relative error, mean((ŷ - y) / ŷ): the average row's relative error, so small targets count fully.
-
-    Explodes as ŷ → 0. Where |ŷ| < `floor` (target units) the division is by `floor`, so that a prediction of 0
-    contributes -y/floor: finite, huge, and counted by `FLOORED`. Negative predictions stay as they are and
-    turn their row's sign around; `NEGATIVE` counts them.
-
-    >>> SMRE([2.0, 4.0], [1.0, 6.0])
-    0.0
-    >>> SignedMeanRelativeError(floor=0.5)([0.0], [2.0])
-    -4.0
-    """
-
-    floor: float = 1e-6
-
-    label: ClassVar[str] = "SMRE"
-    better: ClassVar[Better] = "zero"
-    description: ClassVar[str] = "signed mean relative error"
-    meaning: ClassVar[str] = (
-        "The relative error of the average row, with its sign. 0 is right; a minus means too little was predicted."
-    )
-
-    def __post_init__(self) -> None:
-        if not self.floor > 0:
-            raise ValueError(f"`floor` is {self.floor}: it replaces predictions of zero; use a positive number")
-
-    def statistics(self, pred: Tensor, y: Tensor, weight: Tensor) -> Tensor:
-        """w(ŷ - y)/ŷ and w."""
-        divisor = torch.where(pred.abs() < self.floor, self.floor, pred)
-        return torch.stack([weight * (pred - y) / divisor, weight], 1)
-
-    def value(self, sums: Tensor) -> Tensor:
-        """The weighted mean."""
-        return sums[0] / sums[1]
-
-
-@dataclass(frozen=True)
-class MeanRelativeError(SignedMeanRelativeError):
-    """Mean relative error, |mean((ŷ - y) / ŷ)|, with the floor of `SMRE`.
-
-    >>> MRE([2.0, 2.0], [4.0, 4.0])
-    1.0
-    """
-
-    label: ClassVar[str] = "MRE"
-    better: ClassVar[Better] = "lower"
-    description: ClassVar[str] = "mean relative error"
-    meaning: ClassVar[str] = (
-        "The relative error of the average row, so small amounts count as much as large ones. 0 is right."
-    )
-
-    def value(self, sums: Tensor) -> Tensor:
-        """The absolute weighted mean."""
-        return _absolute(super().value(sums))
-
-
-class _Share(AdditiveMetric):
-    """The weighted share of rows for which `counts` is true."""
-
-    better: ClassVar[Better] = "lower"
-
-    @abstractmethod
-    def counts(self, pred: Tensor) -> Tensor:
-        """Whether each row counts."""
-
-    def statistics(self, pred: Tensor, y: Tensor, weight: Tensor) -> Tensor:
-        """w where the row counts, and w."""
-        return torch.stack([weight * self.counts(pred), weight], 1)
-
-    def value(self, sums: Tensor) -> Tensor:
-        """The share."""
-        return sums[0] / sums[1]
-
-
-@dataclass(frozen=True)
-class FlooredShare(_Share):
-    """Share of rows with |ŷ| < floor, for which `MRE` divides by the floor; above 0, read `MRE` with care.
-
-    >>> FLOORED([0.0, 1.0], [1.0, 1.0])
-    0.5
-    """
-
-    floor: float = 1e-6
-
-    label: ClassVar[str] = "FLOORED"
-    description: ClassVar[str] = "predictions at 0"
-    meaning: ClassVar[str] = (
-        "The share of rows that are predicted to be 0, where no relative error exists. Above 0, read MRE with care."
-    )
-
-    def counts(self, pred: Tensor) -> Tensor:
-        """Whether the prediction is nearer to 0 than the floor."""
-        return pred.abs() < self.floor
-
-
-@dataclass(frozen=True)
-class NegativeShare(_Share):
+class NegativeShare(AdditiveMetric):
     """Share of rows with ŷ < 0, where relative errors change their sign.
 
     >>> NEGATIVE([-1.0, 1.0], [1.0, 1.0])
@@ -184,14 +74,19 @@ class NegativeShare(_Share):
     """
 
     label: ClassVar[str] = "NEGATIVE"
+    better: ClassVar[Better] = "lower"
     description: ClassVar[str] = "predictions below 0"
     meaning: ClassVar[str] = (
         "The share of rows that are predicted to be below 0, where a relative error changes its sign."
     )
 
-    def counts(self, pred: Tensor) -> Tensor:
-        """Whether the prediction is negative."""
-        return pred < 0
+    def statistics(self, pred: Tensor, y: Tensor, weight: Tensor) -> Tensor:
+        """w where the prediction is negative, and w."""
+        return torch.stack([weight * (pred < 0), weight], 1)
+
+    def value(self, sums: Tensor) -> Tensor:
+        """The share."""
+        return sums[0] / sums[1]
 
 
 @dataclass(frozen=True)
@@ -258,8 +153,5 @@ def sre(pred: Vector, expectation: float, weight: Vector | None = None) -> float
 
 STRE = SignedTotalRelativeError()
 TRE = TotalRelativeError()
-SMRE = SignedMeanRelativeError()
-MRE = MeanRelativeError()
 PGR = PredictionRatio()
-FLOORED = FlooredShare()
 NEGATIVE = NegativeShare()

@@ -6,7 +6,7 @@ conventions range from 0.20 to 0.67 for the same predictions.
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -176,10 +176,12 @@ class SampledXAUC(SampleMetric):
 
 @dataclass(frozen=True)
 class TopXAUC(SampleMetric):
-    """XAUC among the rows of high value, y ≥ the (1 - share) quantile of y: whether it tells the large targets apart.
+    """XAUC among the `share` of the rows with the largest targets: whether it tells the large targets apart.
 
     Selecting by the target is the definition, so the value lies below `XAUC` even for the best possible model.
-    The quantile is the smallest y that more than 1 - share of the weight does not exceed.
+    Where the cut falls among equal targets, each of them counts with the same part of its weight, so that the rows kept
+    weigh exactly `share` of all: the mean over every way to choose among them. Keeping all of them would mean
+    all rows where most targets are equal.
 
     >>> TopXAUC(share=0.5)([9.0, 9.0, 1.0, 2.0], [1.0, 2.0, 3.0, 4.0])
     1.0
@@ -201,15 +203,19 @@ class TopXAUC(SampleMetric):
 
     def evaluate(self, rows: Rows) -> float:
         """XAUC over the selected rows."""
-        return XAUC.evaluate(rows.take(rows.y >= self.threshold(rows.y, rows.weight)))
+        kept = rows.y.new_tensor(self._kept(rows))
+        chosen = kept > 0.0
+        return XAUC.evaluate(replace(rows, weight=rows.weight * kept).take(chosen))
 
-    def threshold(self, y: Tensor, weight: Tensor) -> float:
-        """The quantile from which on a target is of high value."""
-        order = y.argsort()
-        running: Floats = weight[order].cumsum(0).numpy()
-        # A hair more, so that a quantile that falls on a row's end does not depend on rounding.
-        position = np.searchsorted(running, (1 - self.share + 1e-12) * running[-1], side="right")
-        return y[order[min(int(position), len(y) - 1)]].item()
+    def _kept(self, rows: Rows) -> Floats:
+        """The part of every row's weight that is kept, (n,)."""
+        y, weight = rows.y.numpy(), rows.weight.numpy()
+        levels, level = np.unique(-y, return_inverse=True)  # the largest targets first
+        mass = np.bincount(level, weight, len(levels))
+        room = self.share * mass.sum() - (np.cumsum(mass) - mass)
+        # Less than a hair of a level is rounding: it would add all of its rows to the pairs.
+        part = np.clip(room / np.where(mass > 0.0, mass, 1.0), 0.0, 1.0)
+        return np.asarray(np.where(part > 1e-9, part, 0.0)[level])
 
 
 @dataclass(frozen=True)
