@@ -86,6 +86,18 @@ class TestThreshold:
             torch.quantile(y, 0.6)
         assert WLR().prepare(y).threshold == pytest.approx(0.6 * (2**24 + 1))
 
+    @pytest.mark.parametrize("build", [WLR, PriorWLR])
+    @pytest.mark.parametrize("level", [0.3, 0.6, 0.95])
+    def test_is_the_named_quantile_also_where_there_are_zeros(self, build, level):
+        y = np.maximum(stats.gamma(2).rvs(500, random_state=1) - 1.0, 0.0)  # a quarter zeros
+        head = build(quantile=level).prepare(torch.from_numpy(y))
+        assert head.threshold == pytest.approx(np.quantile(y, level), rel=1e-12)
+
+    @pytest.mark.parametrize("level", [0.0, 1.0, -0.1])
+    def test_quantile_is_checked(self, level):
+        with pytest.raises(ValueError, match="0 < quantile < 1"):
+            WLR(quantile=level)
+
     @pytest.mark.parametrize("threshold", [-1.0, math.inf, math.nan])
     def test_is_checked(self, threshold):
         with pytest.raises(ValueError, match="finite threshold >= 0"):

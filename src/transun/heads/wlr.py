@@ -16,8 +16,8 @@ from transun.transforms.transform import LARGEST
 _HEADROOM = 100.0
 # Fewer zeros than this share would be too few negatives for a classifier of zeros.
 _ENOUGH_ZEROS = 0.01
-# Where there are no zeros to separate, the targets above this quantile are the positives.
-_LEVEL = 0.6
+# Where there are no zeros to separate, the targets above this quantile are the positives (D2Q).
+_QUANTILE = 0.6
 
 
 class Odds(Head):
@@ -51,10 +51,14 @@ class WLR(Odds):
     on targets of order one, and its odds scale back exactly.
 
     Args:
-        threshold: what a target must exceed to be a positive. None is learned by `prepare`: 0, the original method,
-            where at least 1 % of the training targets are zero, else their 60 % quantile (D2Q).
+        threshold: what a target must exceed to be a positive. None is learned by `prepare`: the quantile of the
+            training targets that `quantile` names; without one 0, the original method, where at least 1 % of them
+            are zero, else their 60 % quantile (D2Q).
         upper: where the prediction stops; infinite is learned as 100 times the largest training target.
+        quantile: a level between 0 and 1. `WLR(quantile=0.6)` is D2Q on any data, also where there are zeros.
 
+    >>> WLR(quantile=0.5).prepare(torch.tensor([0.0, 0.0, 1.0, 4.0, 9.0])).threshold
+    1.0
     >>> head = WLR(threshold=0.0)
     >>> raw = (torch.tensor([[3.0], [3.0]]).log(),)  # odds of 3: p = ¾
     >>> [round(v, 4) for v in head(raw).tolist()]
@@ -64,11 +68,13 @@ class WLR(Odds):
 
     """
 
-    def __init__(self, threshold: float | None = None, upper: float = math.inf) -> None:
+    def __init__(self, threshold: float | None = None, upper: float = math.inf, quantile: float | None = None) -> None:
         super().__init__(upper)
         if threshold is not None and not 0.0 <= threshold < math.inf:
             raise ValueError(f"{type(self).__name__} needs a finite threshold >= 0, got {threshold}")
-        self.threshold = threshold
+        if quantile is not None and not 0.0 < quantile < 1.0:
+            raise ValueError(f"{type(self).__name__} needs 0 < quantile < 1, got {quantile}")
+        self.threshold, self.quantile = threshold, quantile
 
     def loss(self, raw: Raw, y: Tensor) -> dict[str, Tensor]:
         s = raw[0].squeeze(-1)
@@ -77,7 +83,7 @@ class WLR(Odds):
     def prepare(self, y: Tensor) -> Self:
         prepared = super().prepare(y)
         if self.threshold is None:
-            prepared = prepared.replace(threshold=_default_threshold(y))
+            prepared = prepared.replace(threshold=_threshold(y, self.quantile))
         positive = prepared._positive(y)
         for missing, side in ((not positive.any(), "above"), (bool(positive.all()), "at or below")):
             if missing:
@@ -106,6 +112,7 @@ class PriorWLR(WLR):
         threshold: as in `WLR`.
         upper: as in `WLR`.
         shared: leading stages that the branch of r reuses from the branch of s.
+        quantile: as in `WLR`.
 
     >>> head = PriorWLR(threshold=0.0)
     >>> raw = (torch.tensor([[3.0]]).log(), torch.tensor([[0.0]]))  # odds of 3, a negative with probability ½
@@ -114,8 +121,14 @@ class PriorWLR(WLR):
 
     """
 
-    def __init__(self, threshold: float | None = None, upper: float = math.inf, shared: Sharing = 0) -> None:
-        super().__init__(threshold, upper)
+    def __init__(
+        self,
+        threshold: float | None = None,
+        upper: float = math.inf,
+        shared: Sharing = 0,
+        quantile: float | None = None,
+    ) -> None:
+        super().__init__(threshold, upper, quantile)
         self.shared = shared
         self.branches = (Branch(), Branch(shared=shared))
 
@@ -156,12 +169,12 @@ class SoftWLR(Odds):
         return (_log(y.double().mean()).to(y.dtype),)
 
 
-def _default_threshold(y: Tensor) -> float:
-    if (y == 0.0).double().mean() >= _ENOUGH_ZEROS:
+def _threshold(y: Tensor, quantile: float | None) -> float:
+    if quantile is None and (y == 0.0).double().mean() >= _ENOUGH_ZEROS:
         return 0.0
     # By sorting: torch.quantile refuses more than 2²⁴ targets.
     ordered = y.double().sort().values
-    position = _LEVEL * (len(y) - 1)
+    position = (_QUANTILE if quantile is None else quantile) * (len(y) - 1)
     low, high = ordered[math.floor(position)].item(), ordered[math.ceil(position)].item()
     return low + (position - math.floor(position)) * (high - low)
 
