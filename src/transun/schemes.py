@@ -7,8 +7,8 @@ and ŷ = z / κ(u), so E[z] = E[y]·κ whatever u is.
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Self
 
 import torch
 from torch import Tensor
@@ -54,6 +54,10 @@ class Scheme(ABC):
         """The slope of the encoded target in y, (B,); None where the encoded target is not linear in y."""
         return None
 
+    def prepare(self, y: Tensor, u: Tensor, transform: Transform) -> Self:
+        """The scheme with its constants learned from the training targets y and the points u at which z starts."""
+        return self
+
     def cost(self, z: Tensor, y: Tensor, u: Tensor, transform: Transform) -> Tensor:
         """Per-sample cost of z, (B,): its squared distance to the encoded target."""
         return squared(z, self.encode(y, u, transform))
@@ -65,15 +69,46 @@ class Scheme(ABC):
 
 @dataclass(frozen=True)
 class Slope(Scheme):
-    """z ≈ y·κ(u) and ŷ = z / κ(u) for a slope κ > 0. Subclasses write only κ.
+    """z ≈ y·κ(u) and ŷ = z / κ(u) for a slope κ > 0. Subclasses write only its `shape`, κ up to a constant.
 
     The cost (z - κy)² equals κ²·(ŷ - y)²: weighted least squares on y itself. So κ acts as 1/sd(y|x), and the
-    best slope is the one that makes y·κ equally noisy everywhere.
+    best slope is the one that makes y·κ equally noisy everywhere. A constant factor of κ changes no prediction, but an
+    optimiser with one learning rate would crawl towards a z of thousands and jump around one of thousandths. So
+    `prepare` learns the factor with which y·κ is 1 on average: z is of order one under every slope, and two slopes that
+    differ by a constant are trained alike.
+
+    Args:
+        scale: the factor, κ = scale·shape; None is learned by `prepare`, and is 1 until then.
+
+    >>> from transun.transforms import Identity
+    >>> y, u = torch.tensor([4.0, 8.0]), torch.tensor([2.0, 2.0])
+    >>> slope = Magnitude().prepare(y, u, Identity())  # y·|u| is 12 on average
+    >>> [round(z, 4) for z in slope.encode(y, u, Identity()).tolist()]
+    [0.6667, 1.3333]
+
     """
 
+    scale: float | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if self.scale is not None and not 0.0 < self.scale < math.inf:
+            raise ValueError(f"{type(self).__name__} needs a finite scale > 0, got {self.scale}")
+
     @abstractmethod
+    def shape(self, u: Tensor, transform: Transform) -> Tensor:
+        """The slope at the point u up to a constant factor, positive and finite, (B,)."""
+
     def kappa(self, u: Tensor, transform: Transform) -> Tensor:
-        """The slope at the point u, positive and finite, (B,)."""
+        """The slope at the point u, (B,)."""
+        return self._scaled(self.shape(u, transform))
+
+    def prepare(self, y: Tensor, u: Tensor, transform: Transform) -> Self:
+        """The slope with the scale at which |y·κ(u)| is 1 on average; a scale that is given stays."""
+        if self.scale is not None:
+            return self
+        size = float((y.double() * self.shape(u, transform).double()).abs().mean())
+        # Targets that are all zero have no size.
+        return replace(self, scale=1.0 / size if size > 0.0 else 1.0)
 
     def encode(self, y: Tensor, u: Tensor, transform: Transform) -> Tensor:
         """y·κ(u)."""
@@ -82,6 +117,9 @@ class Slope(Scheme):
     def decode(self, z: Tensor, u: Tensor, transform: Transform) -> Tensor:
         """z / κ(u)."""
         return z / self.kappa(u, transform)
+
+    def _scaled(self, values: Tensor) -> Tensor:
+        return values if self.scale is None else values * self.scale
 
 
 @dataclass(frozen=True)
@@ -105,11 +143,12 @@ class PowerVariance(Slope):
     eps: float = 1.0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not 0.0 <= self.power <= 2.0:
             raise ValueError(f"PowerVariance needs 0 <= power <= 2, got {self.power}")
         _require_eps(self, self.eps)
 
-    def kappa(self, u: Tensor, transform: Transform) -> Tensor:
+    def shape(self, u: Tensor, transform: Transform) -> Tensor:
         """(|T⁻¹(u)| + eps)^(-power/2)."""
         return transform.magnitude_plus(u, self.eps) ** (-0.5 * self.power)
 
@@ -131,19 +170,21 @@ class ReciprocalTarget(Slope):
     eps: float = 1.0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _require_eps(self, self.eps)
 
-    def kappa(self, u: Tensor, transform: Transform) -> Tensor:
+    def shape(self, u: Tensor, transform: Transform) -> Tensor:
         """1 / (|T⁻¹(u)| + eps)."""
         return transform.magnitude_plus(u, self.eps).reciprocal()
 
     # One division or product instead of a reciprocal and one: small batches pay for every operation.
     def encode(self, y: Tensor, u: Tensor, transform: Transform) -> Tensor:
         """The target over |T⁻¹(u)| + eps."""
-        return y / transform.magnitude_plus(u, self.eps)
+        return self._scaled(y) / transform.magnitude_plus(u, self.eps)
 
     def decode(self, z: Tensor, u: Tensor, transform: Transform) -> Tensor:
         """(|T⁻¹(u)| + eps)·z."""
+        z = z if self.scale is None else z / self.scale
         return z * transform.magnitude_plus(u, self.eps)
 
 
@@ -159,9 +200,10 @@ class ReciprocalPoint(Slope):
     eps: float = 1.0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _require_eps(self, self.eps)
 
-    def kappa(self, u: Tensor, transform: Transform) -> Tensor:
+    def shape(self, u: Tensor, transform: Transform) -> Tensor:
         """1 / (|u| + eps)."""
         return (_within(u, transform).abs() + self.eps).reciprocal()
 
@@ -180,9 +222,10 @@ class Magnitude(Slope):
     eps: float = 1e-2
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _require_eps(self, self.eps)
 
-    def kappa(self, u: Tensor, transform: Transform) -> Tensor:
+    def shape(self, u: Tensor, transform: Transform) -> Tensor:
         """max(|u|, eps)."""
         return _within(u, transform).abs().clamp(min=self.eps)
 

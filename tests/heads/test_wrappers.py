@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 import torch
 from torch.nn.functional import softplus
@@ -17,6 +18,16 @@ def brute_force(score, label):
 def test_pairwise_logistic_is_the_mean_over_ordered_pairs():
     score = torch.randn(5, generator=torch.Generator().manual_seed(0))
     torch.testing.assert_close(pairwise_logistic(score, Y).mean(), brute_force(score, Y))
+
+
+def test_pairwise_logistic_is_as_exact_as_its_scores():
+    rng = np.random.default_rng(0)
+    score, label = rng.normal(size=37), rng.normal(size=37)
+    above = label[:, None] > label[None, :]
+    exact = np.log1p(np.exp(score[None, :] - score[:, None]))[above].mean()
+    cost = pairwise_logistic(torch.from_numpy(score), torch.from_numpy(label))
+    assert cost.dtype == torch.float64
+    assert cost.mean().item() == pytest.approx(exact, rel=1e-13)
 
 
 @pytest.mark.parametrize("label", [torch.ones(4), torch.ones(1), torch.ones(0)])

@@ -1,7 +1,15 @@
+from dataclasses import dataclass
+
 import pytest
 import torch
 
 from registry import SCHEMES, SLOPES, TRANSFORMS, name
+from transun.backbones import EmbeddingMLP
+from transun.data import Dataset
+from transun.heads import GTS, LogMSE
+from transun.models.network import Model
+from transun.schemes import Slope
+from transun.training import fit, plain_recipe, predict
 from transun.transforms import Log1p
 
 ANY_POINT = torch.tensor([-1e4, -30.0, -0.5, 0.0, 0.5, 3.0, 30.0, 1e4])
@@ -47,6 +55,63 @@ def test_cost_of_a_slope_is_weighted_least_squares(slope):
     kappa = slope.kappa(u, Log1p())
     pred = slope.decode(z, u, Log1p())
     torch.testing.assert_close(slope.cost(z, y, u, Log1p()), kappa**2 * (pred - y) ** 2)
+
+
+@dataclass(frozen=True)
+class Multiplied(Slope):
+    """factor·κ."""
+
+    slope: Slope
+    factor: float
+
+    def shape(self, u, transform):
+        return self.factor * self.slope.shape(u, transform)
+
+
+@pytest.mark.parametrize("slope", SLOPES, ids=name)
+def test_a_constant_factor_of_a_slope_changes_nothing_in_training(slope):
+    """Powers of two, so that not even rounding differs."""
+    generator = torch.Generator().manual_seed(0)
+    item = torch.randint(10, (1000,), generator=generator)
+    data = Dataset({"item": item}, torch.empty(1000).exponential_(1.0, generator=generator) * (1.0 + item) * 50.0)
+    predictions = []
+    for factor in (1.0, 2.0**-10, 2.0**10):
+        model = Model(EmbeddingMLP({"item": 10}, hidden=(8,)), GTS(LogMSE(), Multiplied(slope, factor), shared=1))
+        fit(model, data, plain_recipe(batch_size=50))
+        predictions.append(predict(model, data))
+    assert torch.equal(predictions[0], predictions[1])
+    assert torch.equal(predictions[0], predictions[2])
+
+
+@pytest.mark.parametrize("slope", SLOPES, ids=name)
+@pytest.mark.parametrize("unit", [1e-3, 1.0, 1e5])
+def test_prepared_slopes_encode_to_one_on_average(slope, unit):
+    y = unit * torch.tensor([0.5, 1.0, 4.0, 9.0], dtype=torch.float64)
+    u = Log1p()(y).flip(0)
+    prepared = slope.prepare(y, u, Log1p())
+    assert prepared.encode(y, u, Log1p()).mean().item() == pytest.approx(1.0)
+    assert prepared.prepare(7.0 * y, u, Log1p()) == prepared  # what is learned stays
+
+
+@pytest.mark.parametrize("slope", SLOPES, ids=name)
+def test_a_scale_changes_no_prediction(slope):
+    y, u = torch.rand(2, 50, dtype=torch.float64).unbind()
+    scaled = slope.prepare(y, u, Log1p())
+    assert scaled.scale not in (None, 1.0)
+    back = scaled.decode(scaled.encode(y, u, Log1p()), u, Log1p())
+    torch.testing.assert_close(back, y)
+    torch.testing.assert_close(scaled.kappa(u, Log1p()), scaled.scale * slope.kappa(u, Log1p()))
+
+
+def test_targets_that_are_all_zero_have_no_scale():
+    assert SLOPES[0].prepare(torch.zeros(3), torch.zeros(3), Log1p()).scale == 1.0
+
+
+@pytest.mark.parametrize("slope", SLOPES, ids=name)
+@pytest.mark.parametrize("scale", [0.0, -1.0, float("inf")])
+def test_a_scale_must_be_positive(slope, scale):
+    with pytest.raises(ValueError, match="finite scale > 0"):
+        type(slope)(scale=scale)
 
 
 @pytest.mark.parametrize("slope", SLOPES, ids=name)

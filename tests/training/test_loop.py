@@ -5,10 +5,11 @@ import torch
 
 from transun.backbones import Constant, EmbeddingMLP
 from transun.data import Dataset, OrderLog
-from transun.heads import MSE, LogMSE, LogSUN, Scaled
+from transun.heads import GTS, MSE, LogMSE, LogSUN, Scaled
 from transun.metrics import PGR, RMSE, STRE, XAUC, Meter
 from transun.models.network import Model
 from transun.models.spec import dumps
+from transun.schemes import PoissonOffset
 from transun.training.averaging import EMA, Average, Tail
 from transun.training.evaluation import evaluate, measure, predict, predict_with_kappa
 from transun.training.loop import fit
@@ -126,6 +127,27 @@ def test_warm_start_takes_over_the_base():
     raw = model.raw(VALID.x)
     torch.testing.assert_close(model.head.undebiased(raw), predict(base, VALID))
     assert dumps(model.head.inner) == dumps(base.head)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_warm_start_begins_z_at_the_points_of_the_base(weighted):
+    """z is the mean of y·κ(u) at the base's own u, so that Σκ(ŷ - y) = 0; an offset makes the total itself right."""
+    base = Model(NETWORK, LogMSE())
+    fit(base, DATA, plain_recipe())
+    data = DATA
+    if weighted:
+        weight = torch.zeros(len(DATA))
+        weight[:1] = 1.0  # the draws by weight are all of one row
+        data = Dataset(DATA.x, DATA.y, weight)
+    model = Model(NETWORK, LogSUN())
+    fit(model, data, plain_recipe(optimiser=SGD(1e-12)), base=base)
+    rows = DATA if not weighted else data.take([0])
+    pred, kappa = predict_with_kappa(model, rows)
+    assert (kappa * (pred - rows.y)).sum().item() == pytest.approx(0.0, abs=1e-5 * float((kappa * rows.y).sum()))
+
+    offset = Model(NETWORK, GTS(LogMSE(), PoissonOffset()))
+    fit(offset, data, plain_recipe(optimiser=SGD(1e-12)), base=base)
+    assert PGR(predict(offset, rows), rows.y) == pytest.approx(1.0, abs=1e-4)
 
 
 def test_warm_start_refuses_a_base_that_does_not_fit():

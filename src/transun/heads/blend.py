@@ -56,8 +56,9 @@ class Blend(Head):
         return first + self.share * (self.second.undebiased(second_raw) - first)
 
     @property
-    def debiased(self) -> bool:
-        return self.first.debiased or self.second.debiased
+    def bias_branches(self) -> tuple[int, ...]:
+        before = len(self.first.branches)
+        return (*self.first.bias_branches, *(before + index for index in self.second.bias_branches))
 
     @property
     def rowwise(self) -> bool:

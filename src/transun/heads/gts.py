@@ -4,7 +4,7 @@ from typing import Self
 
 from torch import Tensor
 
-from transun.heads.head import Branch, Head, RankingPairs, Raw, Sharing, Wrapper, check_unit
+from transun.heads.head import Branch, Head, RankingPairs, Raw, Sharing, Wrapper, check_unit, rows_at_start
 from transun.heads.point import PointHead
 from transun.schemes import ReciprocalTarget, Scheme
 from transun.transforms import Identity, Log1p, Power, Transform
@@ -53,8 +53,8 @@ class GTS(Wrapper):
         return self.inner.undebiased(raw[:-1])
 
     @property
-    def debiased(self) -> bool:
-        return True
+    def bias_branches(self) -> tuple[int, ...]:
+        return (*self.inner.bias_branches, len(self.inner.branches))
 
     def kappa(self, raw: Raw) -> Tensor | None:
         return self.scheme.kappa(self.inner.point(raw[:-1]), self.inner.transform)
@@ -68,11 +68,12 @@ class GTS(Wrapper):
     def prepare(self, y: Tensor) -> Self:
         prepared = super().prepare(y)
         check_unit(y)  # the ε of a scheme is in units of the target, whatever the unit of the inner head
-        return prepared
+        u = prepared.inner.point(rows_at_start(prepared.inner.initial_outputs(y), ())).expand_as(y)
+        return prepared.replace(scheme=self.scheme.prepare(y, u, prepared.inner.transform))
 
-    def initial_outputs(self, y: Tensor) -> Raw:
-        inner = self.inner.initial_outputs(y)
-        u = self.inner.point(tuple(value.unsqueeze(0) for value in inner)).expand_as(y)
+    def outputs_beside(self, trained: Raw, y: Tensor) -> Raw:
+        inner = self.inner.outputs_beside(trained, y)
+        u = self.inner.point(rows_at_start(inner, trained)).expand_as(y)
         return (*inner, self.scheme.initial_z(y, u, self.inner.transform).reshape(1))
 
 

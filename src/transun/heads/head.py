@@ -96,9 +96,14 @@ class Head(nn.Module, ABC):
         return None
 
     @property
+    def bias_branches(self) -> tuple[int, ...]:
+        """The branches that learn by how much the others are off, by their index among `branches`."""
+        return ()
+
+    @property
     def debiased(self) -> bool:
         """Whether this head, or a head inside it, has a bias branch."""
-        return False
+        return bool(self.bias_branches)
 
     def kappa(self, raw: Raw) -> Tensor | None:
         """The slope κ(u) (B,) of the bias branch: how much its label grows per unit of the target.
@@ -135,6 +140,18 @@ class Head(nn.Module, ABC):
         """
         return tuple(torch.zeros(branch.width, dtype=y.dtype) for branch in self.branches)
 
+    def outputs_beside(self, trained: Raw, y: Tensor) -> Raw:
+        """As `initial_outputs`, where the first branches are trained already.
+
+        A bias branch then starts at what these branches say about each row, not at what their best constants would.
+
+        Args:
+            trained: the raw outputs of the branches that are trained, (n, width) each; none where all start afresh.
+            y: the targets (n,) of the same rows.
+
+        """
+        return self.initial_outputs(y)
+
     def wrap(self, base: "Head") -> "Head":
         """The same wrappers around `base`, a prepared head that replaces the innermost one."""
         if base.branches != self.branches:
@@ -147,7 +164,10 @@ class Head(nn.Module, ABC):
 
 
 class Wrapper(Head):
-    """A head around a head: everything is delegated to `inner`, unless a subclass overrides it."""
+    """A head around a head: everything is delegated to `inner`, unless a subclass overrides it.
+
+    A wrapper that adds branches overrides `outputs_beside`, of which `initial_outputs` is the case without a base.
+    """
 
     def __init__(self, inner: Head) -> None:
         super().__init__()
@@ -165,8 +185,8 @@ class Wrapper(Head):
         return self.inner.undebiased(raw)
 
     @property
-    def debiased(self) -> bool:
-        return self.inner.debiased
+    def bias_branches(self) -> tuple[int, ...]:
+        return self.inner.bias_branches
 
     def kappa(self, raw: Raw) -> Tensor | None:
         return self.inner.kappa(raw)
@@ -184,10 +204,25 @@ class Wrapper(Head):
         return prepared
 
     def initial_outputs(self, y: Tensor) -> Raw:
-        return self.inner.initial_outputs(y)
+        return self.outputs_beside((), y)
+
+    def outputs_beside(self, trained: Raw, y: Tensor) -> Raw:
+        return self.inner.outputs_beside(trained, y)
 
     def wrap(self, base: Head) -> Self:
         return self.replace(inner=self.inner.wrap(base))
+
+
+def rows_at_start(constants: Raw, trained: Raw) -> Raw:
+    """The raw outputs (n, width) with which training begins: those of trained branches, then constants.
+
+    Where no branch is trained all rows are alike, and one row (1, width) stands for all of them.
+
+    >>> [raw.tolist() for raw in rows_at_start((torch.zeros(1), torch.ones(1)), (torch.tensor([[5.0], [6.0]]),))]
+    [[[5.0], [6.0]], [[1.0], [1.0]]]
+    """
+    rows = len(trained[0]) if trained else 1
+    return (*trained, *(constant.expand(rows, -1) for constant in constants[len(trained) :]))
 
 
 def check_targets(y: Tensor) -> None:

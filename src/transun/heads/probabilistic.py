@@ -6,7 +6,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from transun.heads.density import NORMAL_REACH, inverse_softplus, normal_quantile, widen
-from transun.heads.head import Branch, Head, RankingPairs, Raw, Sharing, Wrapper, check_unit
+from transun.heads.head import Branch, Head, RankingPairs, Raw, Sharing, Wrapper, check_unit, rows_at_start
 from transun.heads.transformation import GridScore, TransformationModel
 from transun.schemes import ReciprocalTarget, Slope
 from transun.transforms import Identity
@@ -81,17 +81,18 @@ class ProbabilisticGTS(Wrapper, TransformationModel):
     def prepare(self, y: Tensor) -> Self:
         prepared = super().prepare(y)
         check_unit(y)  # s is a slope in units of the target
-        return prepared.with_grid(y)
+        u = prepared.inner.point(rows_at_start(prepared.inner.initial_outputs(y), ())).expand_as(y)
+        return prepared.replace(slope=self.slope.prepare(y, u, prepared.inner.transform)).with_grid(y)
 
     def wrap(self, base: Head) -> Self:
         head = super().wrap(base)
         head.grid.copy_(self.grid)
         return head
 
-    def initial_outputs(self, y: Tensor) -> Raw:
-        inner = self.inner.initial_outputs(y)
-        u = self.inner.point(tuple(value.unsqueeze(0) for value in inner))
-        kappa = self.slope.kappa(u, self.inner.transform).double()
+    def outputs_beside(self, trained: Raw, y: Tensor) -> Raw:
+        inner = self.inner.outputs_beside(trained, y)
+        u = self.inner.point(rows_at_start(inner, trained))
+        kappa = self.slope.kappa(u, self.inner.transform).double().mean()
         intercept, slope = self.criterion.line(self.grid.double() * kappa, self.rounded_like_grid(y) * kappa)
         s = inverse_softplus((slope - _FLOOR).clamp(min=_FLOOR))
         return (*inner, (-intercept).to(y.dtype).reshape(1), s.to(y.dtype).reshape(1))

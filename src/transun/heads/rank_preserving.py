@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from transun.heads.head import Branch, Head, RankingPairs, Raw, Wrapper
+from transun.heads.head import Branch, Head, RankingPairs, Raw, Wrapper, rows_at_start
 from transun.schemes import PoissonOffset
 from transun.transforms import Identity
 
@@ -54,6 +54,10 @@ class RankPreserving(Wrapper):
     def undebiased(self, raw: Raw) -> Tensor:
         return self.inner.undebiased(raw[:-1])
 
+    @property
+    def bias_branches(self) -> tuple[int, ...]:
+        return (*self.inner.bias_branches, len(self.inner.branches))
+
     def kappa(self, raw: Raw) -> None:
         """None: the label of the last branch is not a multiple of the target."""
 
@@ -61,7 +65,7 @@ class RankPreserving(Wrapper):
         inner = self.inner.ranking_pairs(raw[:-1], y)
         return {f"inner.{name}": pair for name, pair in inner.items()} | {"order": (self.point(raw), y)}
 
-    def initial_outputs(self, y: Tensor) -> Raw:
-        inner = self.inner.initial_outputs(y)
-        base = self.inner.undebiased(tuple(value.unsqueeze(0) for value in inner)).expand_as(y)
+    def outputs_beside(self, trained: Raw, y: Tensor) -> Raw:
+        inner = self.inner.outputs_beside(trained, y)
+        base = self.inner.undebiased(rows_at_start(inner, trained)).expand_as(y)
         return (*inner, self._scheme.initial_z(y, base, Identity()).reshape(1))

@@ -57,8 +57,8 @@ class Scaled(Wrapper):
         scale = self.scale or float(y.abs().double().mean()) or 1.0
         return self.replace(inner=self.inner.prepare(y / scale), scale=scale)
 
-    def initial_outputs(self, y: Tensor) -> Raw:
-        return self.inner.initial_outputs(y / self._unit)
+    def outputs_beside(self, trained: Raw, y: Tensor) -> Raw:
+        return self.inner.outputs_beside(trained, y / self._unit)
 
 
 class Ranked(Wrapper):
@@ -136,4 +136,4 @@ def pairwise_logistic(score: Tensor, label: Tensor) -> Tensor:
     """
     above = label.unsqueeze(1) > label.unsqueeze(0)
     cost = softplus(score.unsqueeze(0) - score.unsqueeze(1)) * above
-    return cost.sum(1) * (len(label) / above.sum().clamp(min=1))
+    return cost.sum(1) * (len(label) / above.sum().clamp(min=1).to(cost.dtype))

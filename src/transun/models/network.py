@@ -66,6 +66,11 @@ class Network(nn.Module):
             output.bias.copy_(constant)
             output.weight.zero_()
 
+    def branch_modules(self, index: int) -> list[nn.Module]:
+        """The modules that belong to one branch alone, or that others share with it: what its own loss trains."""
+        stack, output = self._parts()[index]
+        return [stack, output]
+
     def _parts(self) -> list[tuple[nn.Sequential, "nn.Linear | MemberLinear"]]:
         return list(zip(cast(Any, self.stacks), cast(Any, self.outputs), strict=True))
 
@@ -139,13 +144,16 @@ class Model(nn.Module):
         """
         return tuple(out.float() if out.dtype.itemsize < 4 else out for out in self.network(batch))
 
-    def prepare(self, y: Tensor, base: "Model | None" = None) -> Self:
+    def prepare(self, y: Tensor, base: "Model | None" = None, sample: "tuple[Inputs, Tensor] | None" = None) -> Self:
         """Learn the head's constants from the training targets and start the output biases there.
 
         Args:
             y: training targets (n,).
             base: a trained model with the same backbone and without the last branch or branches of this one: its
                 weights and the constants of its head are copied, and only the new branches start untrained.
+            sample: some training rows and their targets. The new branches start at what is best beside the base's
+                outputs for these rows, so that the total is right from the first step; without them they start as if
+                the base predicted a constant.
 
         """
         device = next(self.parameters()).device
@@ -154,7 +162,7 @@ class Model(nn.Module):
         head: Head = copy.deepcopy(self.head).cpu().prepare(y)
         if base is not None:
             head = head.wrap(copy.deepcopy(base.head).cpu())
-        self.network.start_at(head.initial_outputs(y))
+        self.network.start_at(head.initial_outputs(y) if base is None else _outputs_beside(base, head, y, sample))
         self.head = head.to(device)
         if base is not None:
             self._copy_weights(base.network.state_dict())
@@ -167,6 +175,18 @@ class Model(nn.Module):
             if name not in current or current[name].shape != value.shape:
                 raise ValueError(f"the base does not fit: its {name!r} is missing here or has another shape")
         self.network.load_state_dict(state, strict=False)
+
+
+@torch.no_grad()
+def _outputs_beside(base: Model, head: Head, y: Tensor, sample: tuple[Inputs, Tensor] | None) -> Raw:
+    """The constants at which a head around a trained base starts."""
+    if sample is None:
+        return head.initial_outputs(y)
+    x, targets = sample
+    training = base.training
+    raw = base.eval().raw(x)
+    base.train(training)
+    return head.outputs_beside(tuple(out.cpu().to(y.dtype) for out in raw), base.for_members(targets).cpu().to(y.dtype))
 
 
 def branch_outputs(routes: Iterable[Route], stacks: Iterable[Any], batch: Any) -> Iterator[Any]:

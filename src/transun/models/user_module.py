@@ -141,6 +141,9 @@ class _ModuleAndBranch(Network):
     def start_at(self, constants: Raw) -> None:
         self.branch.start_at(constants[1:])
 
+    def branch_modules(self, index: int) -> list[nn.Module]:
+        return [self.host] if index == 0 else self.branch.branch_modules(index - 1)
+
 
 def _require_per_sample(loss: PointLoss) -> None:
     rows = 3

@@ -56,8 +56,8 @@ def predict_with_kappa(model: Model, data: BatchSource, *, batch_size: int = BAT
 
     >>> data = Dataset({"a": [0.0, 1.0]}, [2.0, 2.0])
     >>> pred, kappa = predict_with_kappa(Model(Constant(), LogSUN()).prepare(data.targets()), data)
-    >>> [round(value, 4) for value in kappa.tolist()]  # 1 / (2 + 1)
-    [0.3333, 0.3333]
+    >>> [round(value, 4) for value in kappa.tolist()]  # in the unit of z, in which y·κ is 1 on average
+    [0.5, 0.5]
     """
     preds, kappas = [], []
     with _evaluating(model):
@@ -97,12 +97,29 @@ def _predictions(model: Model, data: BatchSource, batch_size: int) -> Iterator[t
             yield model(rows.x), rows
 
 
+def some_rows(data: BatchSource, seed: int) -> tuple[Inputs, Tensor]:
+    """Features and targets of 16,384 random rows or fewer, drawn by their weight.
+
+    >>> some_rows(Dataset({"a": [0.0, 1.0]}, [1.0, 3.0], weight=[0.0, 2.0]), seed=0)[1].tolist()
+    [3.0, 3.0]
+    """
+    rows = next(iter(data.batches(BATCH, seed=seed)))
+    if rows.weight is None:
+        return rows.x, rows.y
+    generator = torch.Generator().manual_seed(seed)
+    weight = rows.weight.detach().cpu()
+    drawn = torch.multinomial(weight, len(weight), replacement=True, generator=generator).to(rows.y.device)
+    x = rows.x[drawn] if isinstance(rows.x, Tensor) else {name: column[drawn] for name, column in rows.x.items()}
+    return x, rows.y[drawn]
+
+
 @contextmanager
 def _evaluating(model: Model) -> Iterator[None]:
-    """Inside the `with` block the model is in evaluation mode; afterwards it is in the mode it was in before."""
-    training = model.training
+    """Inside the `with` block the model is in evaluation mode; afterwards every part is in the mode it had before."""
+    modes = [(module, module.training) for module in model.modules()]
     model.eval()
     try:
         yield
     finally:
-        model.train(training)
+        for module, training in modes:
+            module.training = training

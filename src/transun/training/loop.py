@@ -16,7 +16,7 @@ from transun.support.text_form import dumps
 from transun.training.averaging import Average
 from transun.training.early_stopping import EarlyStopping
 from transun.training.engine import LossFunction
-from transun.training.evaluation import BatchSource, RowBatch
+from transun.training.evaluation import BatchSource, RowBatch, some_rows
 from transun.training.history import History, LossLog, Step, to_step
 from transun.training.recipe import Recipe
 from transun.training.resume import ResumeFile, TrainingState
@@ -69,7 +69,7 @@ def fit(
     if recipe.device is not None:
         model.to(recipe.device)
     if base is not None or not model.prepared:
-        model.prepare(data.targets().double(), base)
+        model.prepare(data.targets().double(), base, None if base is None else some_rows(data, recipe.seed))
     batch_size = recipe.batch_rows(len(data))
     steps_per_epoch = math.ceil(len(data) / batch_size)
     total = recipe.epochs * steps_per_epoch

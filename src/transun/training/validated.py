@@ -9,6 +9,7 @@ from transun.backbones import Trees
 from transun.data import Dataset
 from transun.models.network import Model
 from transun.training.calibration import balance
+from transun.training.evaluation import some_rows
 from transun.training.history import History
 from transun.training.loop import fit
 from transun.training.mixing import fit_parts, why_no_trees
@@ -59,7 +60,8 @@ def fit_with_validation(
     if valid is None:
         rows, valid = recipe.split(data)
     if model is not None and rows.weight is not None and (base is not None or not model.prepared):
-        model.prepare(weighted_targets(rows.y, rows.weight), base)
+        sample = None if base is None else some_rows(rows, recipe.seed)
+        model.prepare(weighted_targets(rows.y, rows.weight), base, sample)
         base = None
     obstacle = "no trees are wanted" if trees is None else why_no_trees(rows, valid)
     if trees is not None and valid is not None and obstacle is None:
