@@ -17,6 +17,7 @@ The state of training is saved twenty times a second instead of once a minute, s
 
 import argparse
 import contextlib
+import json
 import multiprocessing
 import os
 import random
@@ -169,13 +170,17 @@ def one_round(folder: Path, out: str, chance: random.Random, seconds: float, old
     )
 
 
-def report_of(out: Path) -> str | None:
-    """The report of a reproduction; None where none was written."""
+def report_of(out: Path) -> dict[str, Any] | None:
+    """The report of a reproduction, without the seconds that it took; None where none was written."""
     path = out / f"{_REPRODUCTION}.json"
-    return path.read_text(encoding="utf-8") if path.is_file() else None
+    if not path.is_file():
+        return None
+    report: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    del report["seconds"]
+    return report
 
 
-def reproduction_round(out: Path, chance: random.Random, seconds: float, expected: str) -> str:
+def reproduction_round(out: Path, chance: random.Random, seconds: float, expected: dict[str, Any]) -> str:
     """Kill a reproduction once or twice, continue it, and compare; says how it was killed."""
     times = chance.choice([1, 1, 2])
     for _ in range(times):
