@@ -5,7 +5,7 @@ import torch
 
 from transun.backbones import Constant, EmbeddingMLP
 from transun.data import Dataset, OrderLog
-from transun.heads import GTS, MSE, LogMSE, LogSUN, Scaled
+from transun.heads import GTS, MSE, Blend, LogMSE, LogSUN, Poisson, Scaled
 from transun.metrics import PGR, RMSE, STRE, XAUC, Meter
 from transun.models.network import Model
 from transun.models.spec import dumps
@@ -337,6 +337,83 @@ class TestResume:
             fit(Model(NETWORK, LogSUN()), DATA, plain_recipe(**PLAN), valid=VALID, resume=path, on_step=stop)
 
 
+FINISH = PLAN | {"epochs": 1, "finish": 2, "patience": None}
+
+
+class TestFinish:
+    """f is frozen for some epochs; z goes on and is kept only where the validation rows say so."""
+
+    def finished(self, head=LogSUN(shared=1), **changes):
+        models = [Model(NETWORK, head) for _ in range(2)]
+        histories = [
+            fit(model, DATA, plain_recipe(**FINISH | {"finish": epochs} | changes), valid=VALID)
+            for model, epochs in zip(models, (0, 2), strict=True)
+        ]
+        return *models, *histories
+
+    @pytest.mark.parametrize("optimiser", PLANS, ids=repr)
+    def test_only_the_bias_branch_moves(self, optimiser):
+        before, after, _, history = self.finished(optimiser=optimiser)
+        assert history.finish_kept
+        raw = [model.raw(VALID.x) for model in (before, after)]
+        torch.testing.assert_close(raw[0][0], raw[1][0], rtol=0, atol=0)
+        assert not torch.equal(raw[0][1], raw[1][1])
+        assert all(parameter.requires_grad for parameter in after.parameters())
+
+    def test_a_blend_keeps_all_but_its_bias_branches(self):
+        head = Blend(Poisson(), LogSUN(shared=1))
+        before, after, *_ = self.finished(head)
+        assert head.bias_branches == (2,)
+        for one, other in zip(before.raw(VALID.x)[:2], after.raw(VALID.x)[:2], strict=True):
+            torch.testing.assert_close(one, other, rtol=0, atol=0)
+
+    def test_validation_rows_decide(self):
+        """Of all checks, those of the finish included, the best one is kept."""
+        before, after, *_, history = self.finished(optimiser=Adam(0.5), averaging=None, clip=1.0)
+        best = min(check.values["RMSE"] for check in history.checks)
+        assert RMSE(predict(after, VALID), VALID.y) == pytest.approx(best, rel=1e-5)
+        assert history.finish_kept == (history.best.step > 6)
+        if not history.finish_kept:
+            assert torch.equal(weights(after), weights(before))
+
+    def test_steps_and_checks_are_numbered_on(self):
+        *_, plain, history = self.finished()
+        assert history.checks[: len(plain.checks)] == plain.checks
+        assert [step.step for step in history.steps] == list(range(18))
+        assert history.rows == 3 * len(DATA)
+        assert history.best.values["RMSE"] == min(check.values["RMSE"] for check in history.checks)
+
+    @pytest.mark.parametrize("at", [2, 5, 8, 17])
+    def test_resumes_to_the_same_weights(self, tmp_path, at):
+        def stop(step):
+            if step.step == at:
+                raise KeyboardInterrupt
+
+        path, recipe = tmp_path / "state.pt", plain_recipe(**FINISH)
+        with pytest.raises(KeyboardInterrupt):
+            fit(Model(NETWORK, LogSUN()), DATA, recipe, valid=VALID, resume=path, on_step=stop)
+        resumed, whole = Model(NETWORK, LogSUN()), Model(NETWORK, LogSUN())
+        steps = []
+        history = fit(resumed, DATA, recipe, valid=VALID, resume=path, on_step=lambda step: steps.append(step.step))
+        expected = fit(whole, DATA, recipe, valid=VALID)
+        assert steps == list(range(at + 1, 18))
+        assert torch.equal(weights(resumed), weights(whole))
+        assert (history.checks, history.steps, history.rows) == (expected.checks, expected.steps, expected.rows)
+        assert history.finish_kept == expected.finish_kept
+        assert not list(tmp_path.iterdir())
+
+    @pytest.mark.parametrize(
+        ("head", "valid", "message"),
+        [(LogMSE(), VALID, "this head has none"), (LogSUN(), None, "validation rows")],
+        ids=["no bias branch", "no validation rows"],
+    )
+    def test_what_cannot_be_finished_is_refused_before_training(self, head, valid, message):
+        model = Model(NETWORK, head)
+        with pytest.raises(ValueError, match=message):
+            fit(model, DATA, plain_recipe(finish=1), valid=valid)
+        assert not model.prepared
+
+
 def test_progress_is_shown(capsys):
     fit(Model(NETWORK, LogSUN()), DATA, plain_recipe(), progress=True)
     assert "training" in capsys.readouterr().err
@@ -347,6 +424,7 @@ def test_progress_is_shown(capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        ({"finish": -1}, "finish >= 0"),
         ({"epochs": 0}, "epochs >= 1"),
         ({"batch_size": 0}, "batch_size >= 1"),
         ({"clip": 0.0}, "clip > 0"),

@@ -36,6 +36,12 @@ class EarlyStopping:
         self.checks_since_best = 0
         self.weights: dict[str, Tensor] = {}
 
+    def start_from(self, best: Check | None) -> None:
+        """Compare with weights that were checked before and that the model has now; None compares with nothing."""
+        if best is not None:
+            self.best = best
+            self.weights = {name: value.detach().clone() for name, value in self.model.state_dict().items()}
+
     def check(self, step: int) -> Check:
         """Measure the weights after `step` steps, and keep them if they are the best so far."""
         metrics = dict.fromkeys([self.monitor, PGR])  # reports show the bias of the total along training

@@ -58,6 +58,8 @@ class History:
     best: Check | None = None
     stopped_early: bool = False
     out_of_time: bool = False
+    finish_kept: bool | None = None
+    """Whether validation rows found the weights of `Recipe.finish` better; None where there was no finish."""
     seconds: float = 0.0
     rows: int = 0
     train_rows: int = 0

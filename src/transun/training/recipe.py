@@ -43,6 +43,10 @@ class Recipe:
             keeps the best weights.
         checks_per_epoch: how often an epoch is interrupted for a check of the validation rows; None is once every
             65,536 rows, and at least once.
+        finish: epochs after the training in which the bias branches alone move, around points that stand still; they
+            start at the best weights, at the full learning rate, and are kept only where the validation rows find them
+            better. In short training z follows a point that moves on, which leaves totals off; costs these epochs, and
+            helps most where training stops after one or two. Needs validation rows.
         valid_share: the share of the rows that become validation rows where the caller hands over whole tables
             (`train`, `transun fit`, `NetworkRegressor`); 0 trains on all of them to the last epoch. `fit` takes
             validation rows as an argument.
@@ -70,6 +74,7 @@ class Recipe:
     monitor: Metric = RMSE
     patience: int | None = 6
     checks_per_epoch: int | None = None
+    finish: int = 0
     valid_share: float = 0.1
     balance: bool | None = None
     budget: float | None = None
@@ -82,6 +87,8 @@ class Recipe:
         for name, count in (*counts, ("batch_size", self.batch_size), ("patience", self.patience)):
             if count is not None and count < 1:
                 raise ValueError(f"Recipe needs {name} >= 1, got {count}")
+        if self.finish < 0:
+            raise ValueError(f"Recipe needs finish >= 0 epochs, got {self.finish}")
         if self.budget is not None and not self.budget > 0.0:
             raise ValueError(f"Recipe needs a budget > 0 seconds, got {self.budget}")
         if self.clip is not None and not self.clip > 0.0:

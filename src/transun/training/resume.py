@@ -87,6 +87,16 @@ def fold_file(path: str | Path, number: int) -> Path:
     return path.with_suffix(f".{number}{path.suffix}") if number else path
 
 
+def finish_file(path: str | Path) -> Path:
+    """The file of the finish of a training that keeps its state in `path`.
+
+    >>> finish_file("model/training.pt").name
+    'training.finish.pt'
+    """
+    path = Path(path)
+    return path.with_suffix(f".finish{path.suffix}")
+
+
 def interrupted_files(path: Path) -> list[Path]:
     """The files that an interrupted training has left, those of its folds included."""
     return sorted(path.parent.glob(f"{path.stem}*{path.suffix}")) if path.parent.is_dir() else []
