@@ -12,6 +12,7 @@ from transun.cli.options import (
     Device,
     Engine,
     Epochs,
+    Finish,
     Holdout,
     Json,
     Monitor,
@@ -54,6 +55,7 @@ def debias(
     test_share: TestShare = 0.2,
     holdout: Holdout = None,
     patience: Patience = 6,
+    finish: Finish = 0,
     monitor: Monitor = "RMSE",
     device: Device = None,
     engine: Engine = "Eager()",
@@ -95,6 +97,7 @@ def debias(
             seed=seed,
             valid_share=valid_share,
             patience=patience,
+            finish=finish,
             device=device,
             balance=True,
         )

@@ -14,6 +14,7 @@ from transun.cli.options import (
     Device,
     Engine,
     Epochs,
+    Finish,
     Holdout,
     Json,
     Monitor,
@@ -57,6 +58,7 @@ def fit(
     test_share: TestShare = 0.2,
     holdout: Holdout = None,
     patience: Patience = 6,
+    finish: Finish = 0,
     budget: Budget = None,
     only: Annotated[
         str | None, typer.Option("--only", help='Train "trees" or a "network" alone; by default both are mixed.')
@@ -107,6 +109,7 @@ def fit(
         seed=seed,
         valid_share=valid_share,
         patience=patience,
+        finish=finish,
         budget=budget,
         device=device,
         balance=balance,

@@ -83,6 +83,14 @@ Patience = Annotated[
     int,
     typer.Option("--patience", min=1, help="Checks of the validation rows without improvement before training stops."),
 ]
+Finish = Annotated[
+    int,
+    typer.Option(
+        "--finish",
+        min=0,
+        help="Epochs afterwards in which the bias branch alone is trained; kept where validation rows find it better.",
+    ),
+]
 Budget = Annotated[
     float | None,
     typer.Option("--budget", help="Seconds of training, at most; the clock then decides how much is tried."),

@@ -105,7 +105,7 @@ class ThresholdFusion(Wrapper):
     """Predicts the base where it is below `threshold` and the debiased value above: order for small, totals for large.
 
     Biased by construction below the threshold, so keep it out of bias experiments. The paper uses it online to keep the
-    ranking of cheap orders, whose totals hardly matter.
+    ranking of cheap orders, whose totals hardly matter. `transun.training.fuse` chooses the threshold.
 
     Args:
         inner: a debiased head, such as a GTS.

@@ -4,6 +4,7 @@ from transun.training.averaging import EMA, Averaging, Tail
 from transun.training.calibration import balance, calibrate
 from transun.training.engine import Compiled, Eager, Engine
 from transun.training.evaluation import BatchSource, RowBatch, evaluate, measure, predict
+from transun.training.fusion import fuse
 from transun.training.history import Check, History, Step
 from transun.training.loop import fit
 from transun.training.optimisers import (
@@ -46,6 +47,7 @@ __all__ = [
     "cosine",
     "evaluate",
     "fit",
+    "fuse",
     "linear",
     "measure",
     "plain_recipe",

@@ -13,13 +13,13 @@ def require_finish(model: Model, epochs: int, valid: BatchSource | None) -> None
     """Raise a `ValueError` where bias branches cannot be finished: there are none, or nothing can judge them."""
     if not model.head.bias_branches:
         raise ValueError(
-            f"Recipe(finish={epochs}) trains bias branches alone, and this head has none: wrap it in GTS, or leave "
-            "finish at 0"
+            f"a finish of {epochs} epochs trains bias branches alone, and this head has none: choose a debiased head "
+            "such as LogSUN(), or a finish of 0"
         )
     if valid is None:
         raise ValueError(
-            f"Recipe(finish={epochs}) is kept only where validation rows say so, and there are none: pass some, or "
-            "leave finish at 0"
+            f"a finish of {epochs} epochs is kept only where validation rows say so, and there are none: set some rows "
+            "aside, or choose a finish of 0"
         )
 
 
