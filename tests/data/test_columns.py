@@ -39,7 +39,7 @@ def test_other_kinds_of_csv(tmp_path, name):
     (tmp_path / name).write_bytes(gzip.compress(text) if name.endswith("gz") else text)
     columns = open_columns(tmp_path / name, ["y"], ["shop"], whole_below=0)
     assert read(columns, "y").tolist() == [1.0, 2.5]
-    assert next(columns.chunks()).texts("shop", np.array([0, 1])) == ["a", None]
+    assert next(columns.chunks()).texts("shop", np.array([0, 1])).to_pylist() == ["a", None]
 
 
 def test_whole_numbers_may_be_followed_by_others(tmp_path):
@@ -61,12 +61,12 @@ def test_labels_of_any_kind_have_a_text():
     )
     chunk = next(open_columns(frame, [], frame.columns).chunks())
     both = np.array([0, 1])
-    assert chunk.texts("day", both)[0].startswith("2024-01-02")
-    assert chunk.texts("yes", both) == ["true", "false"]
-    assert chunk.texts("size", both) == ["1", "2"]
+    assert chunk.texts("day", both).to_pylist()[0].startswith("2024-01-02")
+    assert chunk.texts("yes", both).to_pylist() == ["true", "false"]
+    assert chunk.texts("size", both).to_pylist() == ["1", "2"]
     assert chunk.codes("kind", ["b"]).tolist() == [1, 0]
     assert chunk.codes("day", ["nothing"]).tolist() == [1, 2]
-    assert chunk.texts("list", both)[0] == "[1, 2]"
+    assert chunk.texts("list", both).to_pylist()[0] == "[1, 2]"
 
 
 def test_numbers_are_told_from_labels():
@@ -90,7 +90,7 @@ def test_a_label_may_be_empty_for_long(tmp_path):
     for whole_below in (0, 1 << 28):
         columns = open_columns(tmp_path / "a.csv", ["y"], ["label"], whole_below=whole_below)
         *_, last = columns.chunks()
-        assert last.texts("label", np.array([len(last) - 1])) == ["A"]
+        assert last.texts("label", np.array([len(last) - 1])).to_pylist() == ["A"]
         assert not is_numeric(columns, "label")
 
 

@@ -1,5 +1,8 @@
 """The whole diagnosis: weights, missing values, segments, and the same answer from memory and from files."""
 
+from functools import reduce
+from operator import add
+
 import numpy as np
 import pytest
 from scipy.stats import norm
@@ -130,11 +133,10 @@ def test_rows_of_weight_zero_are_left_out():
 
 def test_the_sample_does_not_depend_on_the_pieces():
     numbers = np.arange(50_000)
-    whole, pieces = HashSample(1000), HashSample(1000)
-    whole.add(numbers, {"y": numbers.astype(float)})
-    for part in np.array_split(numbers, 37):
-        pieces.add(part, {"y": part.astype(float)})
-    np.testing.assert_array_equal(whole["y"], pieces["y"])
+    whole = HashSample.of(1000, numbers, {"y": numbers.astype(float)})
+    pieces = [HashSample.of(1000, part, {"y": part.astype(float)}) for part in np.array_split(numbers, 37)]
+    joined = reduce(add, reversed(pieces)).in_order()
+    np.testing.assert_array_equal(whole["y"], joined["y"])
     assert 500 - 70 <= len(whole) <= 1000  # a halving leaves about half, three standard errors at the least
     assert whole["y"].mean() == pytest.approx(25_000, abs=3 * 50_000 / 12**0.5 / len(whole) ** 0.5)
     folds = np.bincount(whole.folds(5, whole.subset(400)), minlength=5)

@@ -1,13 +1,13 @@
 """A few columns of a table of any size, read in chunks and as often as wanted: of files, folders, frames or arrays."""
 
 import tempfile
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from shutil import copyfileobj
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -18,11 +18,12 @@ from transun.data.schema import holds_numbers, require_columns
 from transun.data.table import as_numbers, column_array, read_table
 from transun.data.text_values import looks_numeric
 from transun.support.extras import need
+from transun.support.progress import Progress
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Chunk", "Columns", "is_numeric", "open_columns", "spooled"]
+__all__ = ["Addable", "Chunk", "Columns", "Rows", "is_numeric", "open_columns", "require_numbers", "spooled"]
 
 WHOLE_BELOW = 1 << 28
 """Bytes of CSV files up to which they are read whole, so that types are guessed from all values and not from some."""
@@ -61,18 +62,54 @@ class Chunk:
         codes[text.is_null().to_numpy(zero_copy_only=False)] = len(values) + 1
         return codes
 
-    def texts(self, name: str, rows: np.ndarray) -> list[str | None]:
-        """The values of a column in some rows of the chunk, as text; None where it is missing."""
-        texts: list[str | None] = _as_text(column_array(self.table, name).take(rows)).to_pylist()
-        return texts
+    def texts(self, name: str, rows: np.ndarray) -> "pa.Array":
+        """The values of a column in some rows of the chunk, as text; null where it is missing."""
+        return _as_text(column_array(self.table, name).take(rows))
 
     def __len__(self) -> int:
         return len(self.table)
 
 
+class Addable(Protocol):
+    """A summary of some rows; `a + b` is the summary of the rows of both, and `+` may be taken in any order."""
+
+    def __add__(self, other: Self, /) -> Self: ...
+
+
+S = TypeVar("S", bound=Addable)
+
+
+class Rows(Protocol):
+    """Rows wherever they are: in memory, in files, or in the frame of another engine.
+
+    Whatever is computed from all rows is the sum of summaries of chunks, because a sum does not care which machine had
+    which rows. An engine that implements `total` can run everything that is written with it.
+    """
+
+    @property
+    def schema(self) -> "pa.Schema":
+        """Names and Arrow types of the columns."""
+
+    def total(self, summarise: Callable[[Chunk], S], label: str = "reading", show: bool | None = None) -> S:
+        """The sum of `summarise(chunk)` over chunks that together hold every row once, in any order and grouping.
+
+        Args:
+            summarise: a function of a chunk that depends on nothing else; it may be called in another process.
+            label: what the work is called on a progress bar.
+            show: whether to show one; None shows it on a terminal.
+
+        """
+
+
 @dataclass(frozen=True)
 class Columns:
-    """Columns that can be read again and again; no row is in memory until `chunks` is iterated over."""
+    """Columns that can be read again and again; no row is in memory until `chunks` is iterated over.
+
+    They are `Rows` of this machine.
+
+    >>> Columns(MemoryStream(read_table({"y": [1.0, 2.0, 3.0]}))).total(lambda chunk: chunk.numbers("y").sum())
+    np.float64(6.0)
+    """
 
     stream: TableStream
 
@@ -97,6 +134,18 @@ class Columns:
         for table, done in self.stream.pieces():
             yield Chunk(first, table, done)
             first += len(table)
+
+    def total(self, summarise: Callable[[Chunk], S], label: str = "reading", show: bool | None = None) -> S:
+        """The sum of `summarise(chunk)` over all chunks; see `Rows.total`."""
+        total: S | None = None
+        with Progress(label, self.size, show) as bar:
+            for chunk in self.chunks():
+                summary = summarise(chunk)
+                total = summary if total is None else total + summary
+                bar.advance(chunk.done)
+        if total is None:
+            raise ValueError("the data has no rows: there is nothing to look at")
+        return total
 
 
 def open_columns(
@@ -128,7 +177,7 @@ def open_columns(
         format, files = find_files(Path(source))
         stream = format.verbatim(verbatim).stream(files, names)
         if not (stream.infers_types and stream.size < whole_below):
-            _require_numbers(stream.schema, numbers)
+            require_numbers(stream.schema, numbers)
             return Columns(stream)
     table = read_table(source, verbatim=verbatim)
     require_columns(table.column_names, names)
@@ -137,7 +186,7 @@ def open_columns(
         values = FractionType().convert(f"column {name!r}", column_array(table, name))
         _refuse_some_text(name, values)
         table = table.set_column(table.column_names.index(name), name, values)
-    _require_numbers(table.schema, numbers)
+    require_numbers(table.schema, numbers)
     return Columns(MemoryStream(table.select(names)))
 
 
@@ -171,7 +220,7 @@ def _as_text(array: "pa.Array") -> "pa.Array":
         return pa.array([None if value is None else str(value) for value in array.to_pylist()], pa.large_string())
 
 
-def is_numeric(columns: Columns, name: str) -> bool:
+def is_numeric(columns: Rows, name: str) -> bool:
     """Whether a column holds numbers that can be ordered; truth values cannot.
 
     >>> is_numeric(open_columns({"age": [1, 2]}, [], ["age"]), "age")
@@ -196,7 +245,8 @@ def _refuse_some_text(name: str, values: "pa.Array") -> None:
         )
 
 
-def _require_numbers(schema: "pa.Schema", names: Sequence[str]) -> None:
+def require_numbers(schema: "pa.Schema", names: Sequence[str]) -> None:
+    """Raise a `ValueError` for a column that does not hold numbers; it lists those that do."""
     require_columns(schema.names, names)
     is_null = need("pyarrow").types.is_null
     numeric = [field.name for field in schema if holds_numbers(field.type) or is_null(field.type)]

@@ -5,6 +5,7 @@ same sums, intervals and verdict, so the same rows get the same numbers.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -27,13 +28,16 @@ from transun.diagnosis.reading import ArrayRows
 from transun.diagnosis.result import Assessment, Level, Segment, SegmentTable
 from transun.diagnosis.segmentation import holm
 from transun.diagnosis.verdict import write_verdict
-from transun.metrics import Estimate
+from transun.metrics import Estimate, Meter, Metric
 from transun.metrics.metric import LEVEL, Interval
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = ["assess", "assess_sums", "is_biased", "require_segments", "requirement_names", "total_interval"]
+
+# The columns of a sample in the order in which a metric takes them.
+_VALUES = ("pred", "y", "weight")
 
 
 def assess(
@@ -114,17 +118,24 @@ def requirement_names() -> tuple[str, ...]:
 
 
 def _metrics(first: FirstPass, totals: dict[str, Estimate]) -> tuple[Estimate, ...]:
-    values, errors = first.meter.compute(), first.meter.standard_errors()
-    sample = [first.sample[name] for name in ("pred", "y", "weight")]
+    others = [metric for metric in metrics.STANDARD if metric.name not in totals]
+    sample = tuple(first.sample[name] for name in _VALUES)
+    estimates = totals | {each.name: each for each in _estimates(others, first.meter, sample)}
+    return tuple(estimates[metric.name] for metric in metrics.STANDARD)
+
+
+def _estimates(of: Sequence[Metric], meter: Meter, sample: tuple[Floats, ...]) -> list[Estimate]:
+    """The metrics that the meter sums up from there, and the others from the predictions, targets, weights sampled."""
+    values, errors = meter.compute(), meter.standard_errors()
     estimates = []
-    for metric in metrics.STANDARD:
-        if metric.name in totals:
-            estimates.append(totals[metric.name])
-        elif metric.name in values:
+    for metric in of:
+        if metric.name in values:
             estimates.append(metric_estimate(metric, values[metric.name], errors[metric.name]))
-        else:
+        elif len(sample[0]):
             estimates.append(metric_estimate(metric, metric(*sample), metric.standard_error(*sample)))
-    return tuple(estimates)
+        else:  # a segment so rare that the sample has none of its rows
+            estimates.append(Estimate(metric.name, math.nan, math.nan, math.nan))
+    return estimates
 
 
 def _level(second: SecondPass, index: int) -> Level:
@@ -174,9 +185,9 @@ def _segments(first: FirstPass, second: SecondPass) -> tuple[SegmentTable, ...]:
 def _segment_metrics(second: SecondPass, column: str, index: int) -> list[Estimate]:
     if column not in second.meters:
         return []
-    meter = second.meters[column][index]
-    values, errors = meter.compute(), meter.standard_errors()
-    return [metric_estimate(metric, values[metric.name], errors[metric.name]) for metric in meter.metrics]
+    sample = second.samples[column]
+    inside = sample["code"] == index
+    return _estimates(second.by_segment, second.meters[column][index], tuple(sample[name][inside] for name in _VALUES))
 
 
 def _require_finite(pred: Floats) -> None:

@@ -1,4 +1,10 @@
-"""The two passes over the data: sums and a sample first, then sums by level and segment, which the sample defines."""
+"""The two passes over the data: sums and a sample first, then sums by level and segment, which the sample defines.
+
+A pass has three parts: `summarise(rows)` of a chunk, `+` of two summaries, and `report(summary)` of the sum over all
+chunks. Only the first part sees rows, and it needs nothing but the chunk, so it runs where the rows are: in a loop over
+a file, or in the workers of Spark, Ray or Dask. Any order and grouping of the chunks gives the same report, but for the
+rounding of sums.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,13 +13,22 @@ import numpy as np
 
 from transun import metrics
 from transun.diagnosis.interval import TOTALS
-from transun.diagnosis.moments import RatioMoments
+from transun.diagnosis.moments import Floats, RatioMoments
 from transun.diagnosis.reading import RowSource, SkippedRows, UsableRows
 from transun.diagnosis.sample import HashSample
 from transun.diagnosis.segmentation import MOST, Segmentation, by_number, by_text, quantile_edges
 from transun.metrics import Meter, Metric, SampleMetric
 
-__all__ = ["FirstPass", "SecondPass", "first_pass", "second_pass"]
+__all__ = [
+    "FirstPass",
+    "FirstSums",
+    "LevelsPass",
+    "SecondPass",
+    "SecondSums",
+    "TotalsPass",
+    "first_pass",
+    "second_pass",
+]
 
 # Rows of the sample behind ranking, shape, test and corrections, and of the sample that segments are chosen from.
 SAMPLE, LABELS = 1 << 20, 1 << 17
@@ -25,7 +40,7 @@ class FirstPass:
     """What the first pass finds: sums over all rows, a sample, and how each column divides the rows into segments.
 
     `meter` holds the metrics that are sums over rows. A metric that needs all rows at once, such as a ranking, is
-    computed from the sample.
+    computed from the sample. `skipped` has a sentence on each reason for which rows were left out.
     """
 
     rows: int
@@ -37,35 +52,196 @@ class FirstPass:
 
 
 @dataclass(frozen=True)
+class FirstSums:
+    """The summary of some rows that the first pass adds up; `labels` has a sample of every column of segments."""
+
+    rows: int
+    skipped: SkippedRows
+    moments: RatioMoments
+    meter: Meter
+    sample: HashSample
+    labels: Mapping[str, HashSample]
+
+    def __add__(self, other: "FirstSums") -> "FirstSums":
+        return FirstSums(
+            self.rows + other.rows,
+            self.skipped + other.skipped,
+            self.moments + other.moments,
+            self.meter + other.meter,
+            self.sample + other.sample,
+            {column: sample + other.labels[column] for column, sample in self.labels.items()},
+        )
+
+
+@dataclass(frozen=True)
+class TotalsPass:
+    """The first pass: totals, additive metrics, a sample of the rows, and of the values of every segment column.
+
+    Args:
+        by: the columns of segments.
+        numeric: those of them that hold numbers.
+        sample_size: the most rows of the sample.
+
+    """
+
+    by: tuple[str, ...] = ()
+    numeric: frozenset[str] = frozenset()
+    sample_size: int = SAMPLE
+
+    def summarise(self, rows: UsableRows) -> FirstSums:
+        """The sums of some rows, possibly none."""
+        meter = Meter(*(metric for metric in _additive(metrics.STANDARD) if metric.name not in TOTALS))
+        meter.update(rows.pred, rows.y, rows.weight)
+        columns = {"y": rows.y, "pred": rows.pred, "weight": rows.weight}
+        labels = {
+            column: HashSample.of(LABELS, rows.number, {"text": rows.chunk.texts(column, rows.index)})
+            for column in self.by
+        }
+        return FirstSums(
+            len(rows.chunk),
+            rows.skipped,
+            _moments_of(rows.y, rows),
+            meter,
+            HashSample.of(self.sample_size, rows.number, columns),
+            labels,
+        )
+
+    def report(self, sums: FirstSums) -> FirstPass:
+        """What follows from the sums over all rows; columns whose values name rows, not segments, are refused."""
+        skipped = sums.skipped.sentences(sums.rows)
+        segmentations = {
+            column: self._segmentation(column, sample.table["text"].to_pylist())
+            for column, sample in sums.labels.items()
+        }
+        return FirstPass(sums.rows, skipped, sums.moments, sums.meter, sums.sample.in_order(), segmentations)
+
+    def _segmentation(self, column: str, texts: list[str | None]) -> Segmentation:
+        # A few different numbers are names of segments; many are an amount.
+        if column in self.numeric and len(set(texts)) > MOST:
+            return by_number(np.array([np.nan if text is None else float(text) for text in texts]))
+        return by_text(column, texts)
+
+
+@dataclass(frozen=True)
 class SecondPass:
     """What the second pass finds: sums by level of the prediction, with the largest targets cut, and by segment.
 
-    `edges` are the lower ends of the levels. `meters` holds further metrics of every segment, where they are wanted.
+    `edges` are the lower ends of the levels. `by_segment` are further metrics of every segment: `meters` has those of
+    them that are sums over rows, and `samples` the rows, with a column "code" of segments, for the others.
     """
 
     edges: tuple[float, ...]
     levels: RatioMoments
     capped: RatioMoments
     segments: Mapping[str, RatioMoments]
+    by_segment: tuple[Metric, ...]
     meters: Mapping[str, tuple[Meter, ...]]
+    samples: Mapping[str, HashSample]
+
+
+@dataclass(frozen=True)
+class SecondSums:
+    """The summary of some rows that the second pass adds up; `samples` has a sample with the segments of its rows."""
+
+    levels: RatioMoments
+    capped: RatioMoments
+    segments: Mapping[str, RatioMoments]
+    meters: Mapping[str, tuple[Meter, ...]]
+    samples: Mapping[str, HashSample]
+
+    def __add__(self, other: "SecondSums") -> "SecondSums":
+        return SecondSums(
+            self.levels + other.levels,
+            self.capped + other.capped,
+            {column: moments + other.segments[column] for column, moments in self.segments.items()},
+            {
+                column: tuple(a + b for a, b in zip(meters, other.meters[column], strict=True))
+                for column, meters in self.meters.items()
+            },
+            {column: sample + other.samples[column] for column, sample in self.samples.items()},
+        )
+
+
+@dataclass(frozen=True)
+class LevelsPass:
+    """The second pass: sums by level and by segment.
+
+    Args:
+        edges: the lower ends of the levels of the prediction but for the lowest level.
+        lowest: the smallest prediction of the sample.
+        largest_ratio: of target to prediction, above which targets are cut.
+        segmentations: how each column divides the rows.
+        by_segment: metrics to compute for every segment besides those of its totals; they cost more than all the rest.
+        sample_size: the most rows for those of them that need all rows at once.
+
+    """
+
+    edges: tuple[float, ...]
+    lowest: float
+    largest_ratio: float
+    segmentations: Mapping[str, Segmentation]
+    by_segment: tuple[Metric, ...] = ()
+    sample_size: int = SAMPLE
+
+    @staticmethod
+    def after(first: FirstPass, by_segment: Sequence[Metric] = ()) -> "LevelsPass":
+        """The pass whose levels and segments the sample of the first pass defines."""
+        sample = first.sample
+        edges = quantile_edges(sample["pred"], sample["weight"], _LEVELS).tolist()
+        return LevelsPass(
+            tuple(edges),
+            float(sample["pred"].min()),
+            _largest_ratio(sample),
+            first.segmentations,
+            tuple(by_segment),
+            sample.capacity,
+        )
+
+    def summarise(self, rows: UsableRows) -> SecondSums:
+        """The sums of some rows, possibly none."""
+        level = np.searchsorted(np.array(self.edges), rows.pred, side="right")
+        cut = np.where(rows.pred > 0.0, np.minimum(rows.y, self.largest_ratio * rows.pred), rows.y)
+        codes = {column: rule.codes(rows, column) for column, rule in self.segmentations.items()}
+        additive = _additive(self.by_segment)
+        columns = {"y": rows.y, "pred": rows.pred, "weight": rows.weight}
+        return SecondSums(
+            RatioMoments.of(rows.y, rows.pred, rows.weight, level, len(self.edges) + 1),
+            _moments_of(cut, rows),
+            {
+                column: RatioMoments.of(rows.y, rows.pred, rows.weight, code, self._size(column))
+                for column, code in codes.items()
+            },
+            {column: self._meters(additive, rows, column, code) for column, code in codes.items() if additive},
+            {
+                column: HashSample.of(self.sample_size, rows.number, columns | {"code": code})
+                for column, code in codes.items()
+                if len(additive) < len(self.by_segment)
+            },
+        )
+
+    def report(self, sums: SecondSums) -> SecondPass:
+        """What follows from the sums over all rows."""
+        samples = {column: sample.in_order() for column, sample in sums.samples.items()}
+        return SecondPass(
+            (self.lowest, *self.edges), sums.levels, sums.capped, sums.segments, self.by_segment, sums.meters, samples
+        )
+
+    def _size(self, column: str) -> int:
+        return len(self.segmentations[column].titles)
+
+    def _meters(self, additive: list[Metric], rows: UsableRows, column: str, codes: np.ndarray) -> tuple[Meter, ...]:
+        meters = tuple(Meter(*additive) for _ in range(self._size(column)))
+        for code, meter in enumerate(meters):
+            inside = codes == code
+            meter.update(rows.pred[inside], rows.y[inside], rows.weight[inside])
+        return meters
 
 
 def first_pass(source: RowSource, sample_size: int | None = None) -> FirstPass:
     """Read all rows once; a sample of at most `sample_size` rows is kept, or of `SAMPLE` if it is None."""
-    skipped, sample = SkippedRows(), HashSample(SAMPLE if sample_size is None else sample_size)
-    sums = [metric for metric in metrics.STANDARD if metric.name not in TOTALS and not isinstance(metric, SampleMetric)]
-    meter = Meter(*sums)
-    labels = {column: HashSample(LABELS) for column in source.by}
-    moments, read = _no_moments(1), 0
-    for rows in source.read("reading", skipped):
-        read = rows.chunk.first + len(rows.chunk)
-        moments += RatioMoments.of(rows.y, rows.pred, rows.weight, np.zeros(len(rows), dtype=np.int64), 1)
-        meter.update(rows.pred, rows.y, rows.weight)
-        sample.add(rows.number, {"y": rows.y, "pred": rows.pred, "weight": rows.weight})
-        for column, label_sample in labels.items():
-            _add_labels(label_sample, rows, column)
-    segmentations = {column: _segmentation(source, column, label_sample) for column, label_sample in labels.items()}
-    return FirstPass(read, skipped.sentences(read), moments, meter, sample, segmentations)
+    numeric = frozenset(column for column in source.by if source.is_numeric(column))
+    totals = TotalsPass(source.by, numeric, SAMPLE if sample_size is None else sample_size)
+    return totals.report(source.total(totals.summarise, "reading"))
 
 
 def second_pass(source: RowSource, first: FirstPass, by_segment: Sequence[Metric] = ()) -> SecondPass:
@@ -77,24 +253,16 @@ def second_pass(source: RowSource, first: FirstPass, by_segment: Sequence[Metric
         by_segment: metrics to compute for every segment besides those of its totals; they cost more than all the rest.
 
     """
-    sample = first.sample
-    edges = quantile_edges(sample["pred"], sample["weight"], _LEVELS)
-    levels, capped, largest_ratio = _no_moments(len(edges) + 1), _no_moments(1), _largest_ratio(sample)
-    sizes = {column: len(segmentation.titles) for column, segmentation in first.segmentations.items()}
-    segments = {column: _no_moments(size) for column, size in sizes.items()}
-    meters = {column: tuple(Meter(*by_segment) for _ in range(size)) for column, size in sizes.items() if by_segment}
-    for rows in source.read("levels and segments", SkippedRows()):
-        level = np.searchsorted(edges, rows.pred, side="right")
-        levels += RatioMoments.of(rows.y, rows.pred, rows.weight, level, len(levels))
-        cut = np.where(rows.pred > 0.0, np.minimum(rows.y, largest_ratio * rows.pred), rows.y)
-        capped += RatioMoments.of(cut, rows.pred, rows.weight, np.zeros(len(rows), dtype=np.int64), 1)
-        for column, segmentation in first.segmentations.items():
-            codes = segmentation.codes(rows, column)
-            segments[column] += RatioMoments.of(rows.y, rows.pred, rows.weight, codes, sizes[column])
-            for code, meter in enumerate(meters.get(column, ())):
-                inside = codes == code
-                meter.update(rows.pred[inside], rows.y[inside], rows.weight[inside])
-    return SecondPass((float(sample["pred"].min()), *edges.tolist()), levels, capped, segments, meters)
+    levels = LevelsPass.after(first, by_segment)
+    return levels.report(source.total(levels.summarise, "levels and segments"))
+
+
+def _additive(of: Sequence[Metric]) -> list[Metric]:
+    return [metric for metric in of if not isinstance(metric, SampleMetric)]
+
+
+def _moments_of(y: Floats, rows: UsableRows) -> RatioMoments:
+    return RatioMoments.of(y, rows.pred, rows.weight, np.zeros(len(rows), dtype=np.int64), 1)
 
 
 def _largest_ratio(sample: HashSample) -> float:
@@ -102,21 +270,3 @@ def _largest_ratio(sample: HashSample) -> float:
     y, pred = sample["y"], sample["pred"]
     positive = pred > 0.0
     return float(np.quantile(y[positive] / pred[positive], 0.99)) if positive.any() else 0.0
-
-
-def _no_moments(groups: int) -> RatioMoments:
-    return RatioMoments(np.zeros(groups), np.zeros(groups), np.zeros((groups, 5, 5)))
-
-
-def _add_labels(sample: HashSample, rows: UsableRows, column: str) -> None:
-    wanted = sample.wants(rows.number)
-    texts = np.array([*rows.chunk.texts(column, rows.index[wanted]), None], dtype=object)[:-1]
-    sample.add(rows.number[wanted], {"text": texts})
-
-
-def _segmentation(source: RowSource, column: str, sample: HashSample) -> Segmentation:
-    texts = sample["text"].tolist()
-    # A few different numbers are names of segments; many are an amount.
-    if source.is_numeric(column) and len(set(texts)) > MOST:
-        return by_number(np.array([np.nan if text is None else float(text) for text in texts]))
-    return by_text(column, texts)

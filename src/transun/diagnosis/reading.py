@@ -1,20 +1,29 @@
 """Rows that can be assessed: finite numbers in every column and a positive weight; the others are counted by reason."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from transun.data.columns import Chunk, Columns, is_numeric, open_columns
+from transun.data.columns import Chunk, Rows, S, is_numeric, open_columns
 from transun.diagnosis.moments import Floats
 from transun.support.extras import need
-from transun.support.progress import Progress
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["ArrayRows", "ColumnNames", "ColumnRows", "RowSource", "SkippedRows", "UsableRows", "require_squarable"]
+__all__ = [
+    "ArrayRows",
+    "ColumnNames",
+    "ColumnRows",
+    "RowSource",
+    "SkippedRows",
+    "UsableRows",
+    "require_squarable",
+    "usable_rows",
+]
 
 _LARGEST = float(np.finfo(np.float32).max)
 
@@ -57,8 +66,44 @@ def require_squarable(number: np.ndarray, **contents: Floats) -> None:
 
 
 @dataclass(frozen=True)
+class SkippedRows:
+    """How many rows were left out, and the number of the first, by reason; those of two chunks add up.
+
+    >>> some = SkippedRows().and_rows("'gmv' is infinite", np.array([7, 9]))
+    >>> (some + SkippedRows().and_rows("'gmv' is infinite", np.array([3]))).counts
+    {"'gmv' is infinite": (3, 3)}
+    """
+
+    counts: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+
+    def and_rows(self, reason: str, numbers: np.ndarray) -> "SkippedRows":
+        """The rows of these numbers counted too."""
+        return self + SkippedRows({reason: (len(numbers), int(numbers[0]))}) if len(numbers) else self
+
+    def __add__(self, other: "SkippedRows") -> "SkippedRows":
+        counts = dict(self.counts)
+        for reason, (rows, first) in other.counts.items():
+            known, earlier = counts.get(reason, (0, first))
+            counts[reason] = (known + rows, min(first, earlier))
+        return SkippedRows(counts)
+
+    def sentences(self, rows: int) -> tuple[str, ...]:
+        """A sentence on each reason, for a source of so many rows; an error where no row is left."""
+        sentences = tuple(
+            f"{count:,} of {rows:,} rows left out because {reason}, the first is row {first:,} (counted from 0)"
+            for reason, (count, first) in sorted(self.counts.items(), key=lambda item: (item[1][1], item[0]))
+        )
+        if sum(count for count, _ in self.counts.values()) == rows:
+            raise ValueError(f"no row is left to judge: {'; '.join(sentences)}. Repair the columns, or name others")
+        return sentences
+
+
+@dataclass(frozen=True)
 class UsableRows:
-    """Usable rows of a chunk: their numbers in the source, their indices in the chunk, and their values."""
+    """Usable rows of a chunk: their numbers in the source, their indices in the chunk, and their values.
+
+    `skipped` counts the other rows of the chunk.
+    """
 
     chunk: Chunk
     number: np.ndarray
@@ -66,6 +111,7 @@ class UsableRows:
     y: Floats
     pred: Floats
     weight: Floats
+    skipped: SkippedRows = SkippedRows()
 
     def __post_init__(self) -> None:
         require_squarable(self.number, target=self.y, prediction=self.pred, weight=self.weight)
@@ -74,37 +120,8 @@ class UsableRows:
         return len(self.y)
 
 
-@dataclass
-class _Count:
-    rows: int
-    first: int
-
-
-@dataclass
-class SkippedRows:
-    """How many rows were left out by reason, and the first of each."""
-
-    counts: dict[str, _Count] = field(default_factory=dict)
-
-    def add(self, reason: str, numbers: np.ndarray) -> None:
-        """Count the rows of these numbers."""
-        if len(numbers):
-            self.counts.setdefault(reason, _Count(0, int(numbers[0]))).rows += len(numbers)
-
-    def sentences(self, rows: int) -> tuple[str, ...]:
-        """A sentence on each reason, for a source of so many rows; an error where no row is left."""
-        sentences = tuple(
-            f"{count.rows:,} of {rows:,} rows left out because {reason}, the first is row {count.first:,} "
-            "(counted from 0)"
-            for reason, count in self.counts.items()
-        )
-        if sum(count.rows for count in self.counts.values()) == rows:
-            raise ValueError(f"no row is left to judge: {'; '.join(sentences)}. Repair the columns, or name others")
-        return sentences
-
-
 class RowSource(Protocol):
-    """Rows that can be read several times, each time in the same order."""
+    """Rows to be assessed, which can be read several times."""
 
     @property
     def by(self) -> tuple[str, ...]:
@@ -113,15 +130,15 @@ class RowSource(Protocol):
     def is_numeric(self, column: str) -> bool:
         """Whether a column of segments holds numbers."""
 
-    def read(self, label: str, skipped: SkippedRows) -> Iterator[UsableRows]:
-        """The usable rows, chunk by chunk, under a progress bar of this label; the others are added to `skipped`."""
+    def total(self, summarise: Callable[[UsableRows], S], label: str) -> S:
+        """The sum of `summarise(rows)` over the usable rows of all chunks; see `transun.data.columns.Rows.total`."""
 
 
 @dataclass(frozen=True)
 class ColumnRows:
-    """The rows of some columns of a file, a folder or a table; they are streamed."""
+    """The rows of some columns, wherever they are: a file, a folder, a table, or a frame of another engine."""
 
-    columns: Columns
+    columns: Rows
     names: ColumnNames
     show: bool | None = None
 
@@ -134,12 +151,9 @@ class ColumnRows:
         """Whether a column of segments holds numbers."""
         return is_numeric(self.columns, column)
 
-    def read(self, label: str, skipped: SkippedRows) -> Iterator[UsableRows]:
-        """The usable rows, chunk by chunk, under a progress bar of this label; the others are added to `skipped`."""
-        with Progress(label, self.columns.size, self.show) as bar:
-            for chunk in self.columns.chunks():
-                yield _usable(chunk, self.names, skipped)
-                bar.advance(chunk.done)
+    def total(self, summarise: Callable[[UsableRows], S], label: str) -> S:
+        """The sum of `summarise(rows)` over the usable rows of all chunks."""
+        return self.columns.total(partial(_summarise_usable, self.names, summarise), label, self.show)
 
 
 @dataclass(frozen=True)
@@ -160,23 +174,37 @@ class ArrayRows:
         """Whether a column of segments holds numbers."""
         return is_numeric(open_columns(self.segments, [], [column]), column)
 
-    def read(self, label: str, skipped: SkippedRows) -> Iterator[UsableRows]:
-        """All rows of positive weight, in one chunk."""
+    def total(self, summarise: Callable[[UsableRows], S], label: str) -> S:
+        """`summarise` of all rows of positive weight, in one chunk."""
         table = need("pyarrow").table({"target": self.y}) if self.segments is None else self.segments
         number = np.arange(len(self.y))
-        skipped.add("their weight is 0", number[self.weight == 0.0])
+        skipped = SkippedRows().and_rows("their weight is 0", number[self.weight == 0.0])
         index = np.flatnonzero(self.weight > 0.0)
         chunk = Chunk(0, table, len(table))
-        yield UsableRows(chunk, number[index], index, self.y[index], self.pred[index], self.weight[index])
+        return summarise(
+            UsableRows(chunk, number[index], index, self.y[index], self.pred[index], self.weight[index], skipped)
+        )
 
 
-def _usable(chunk: Chunk, names: ColumnNames, skipped: SkippedRows) -> UsableRows:
+def _summarise_usable(names: ColumnNames, summarise: Callable[[UsableRows], S], chunk: Chunk) -> S:
+    return summarise(usable_rows(chunk, names))
+
+
+def usable_rows(chunk: Chunk, names: ColumnNames) -> UsableRows:
+    """The rows of a chunk that can be assessed.
+
+    >>> (chunk,) = open_columns({"gmv": [1.0, None], "p": [2.0, 2.0]}, ["gmv", "p"]).chunks()
+    >>> rows = usable_rows(chunk, ColumnNames("gmv", "p"))
+    >>> rows.y.tolist(), dict(rows.skipped.counts)
+    ([1.0], {"'gmv' is missing or not a number": (1, 1)})
+    """
+    skipped = SkippedRows()
     number = np.arange(chunk.first, chunk.first + len(chunk))
     values = [chunk.numbers(name) for name in names.numbers]
     keep = np.ones(len(number), dtype=bool)
     for name, column in zip(names.numbers, values, strict=True):
         for reason, wrong in (("is missing or not a number", np.isnan(column)), ("is infinite", np.isinf(column))):
-            skipped.add(f"{name!r} {reason}", number[wrong & keep])
+            skipped = skipped.and_rows(f"{name!r} {reason}", number[wrong & keep])
             keep &= ~wrong
     if names.weight is None:
         weight = np.ones(len(number))
@@ -189,7 +217,7 @@ def _usable(chunk: Chunk, names: ColumnNames, skipped: SkippedRows) -> UsableRow
                 f"column {names.weight!r} is {weight[row]:g} in row {number[row]}: a weight says how often a row "
                 "counts and cannot be negative; use 0 to leave a row out"
             )
-        skipped.add(f"the weight {names.weight!r} is 0", number[keep & (weight == 0.0)])
+        skipped = skipped.and_rows(f"the weight {names.weight!r} is 0", number[keep & (weight == 0.0)])
         keep &= weight > 0.0
     index = np.flatnonzero(keep)
-    return UsableRows(chunk, number[index], index, values[0][index], values[1][index], weight[index])
+    return UsableRows(chunk, number[index], index, values[0][index], values[1][index], weight[index], skipped)

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from transun import metrics
-from transun.data.columns import Columns, open_columns
+from transun.data.columns import Rows, open_columns, require_numbers
+from transun.data.schema import require_columns
 from transun.data.table import read_table
 from transun.diagnosis.advice import advise, choose_head, variance_power_by_bins
 from transun.diagnosis.assessment import assess_sums, is_biased
@@ -21,7 +22,7 @@ from transun.diagnosis.result import CorrectionResult, DiagnosedData, Diagnosis
 from transun.diagnosis.retransformation import retransformation_test
 from transun.diagnosis.shape import effective_rows, shape_of
 
-__all__ = ["diagnose", "diagnose_table"]
+__all__ = ["diagnose", "diagnose_rows", "diagnose_table"]
 
 # Rows of the sample that corrections are tried on: five folds of five corrections.
 _CORRECTED = 1 << 17
@@ -93,7 +94,44 @@ def diagnose_table(
     return _diagnose(open_columns(source, names.numbers, names.by), names, title, progress)
 
 
-def _diagnose(columns: Columns, names: ColumnNames, title: str, progress: bool | None) -> Diagnosis:
+def diagnose_rows(
+    rows: Rows,
+    target: str,
+    pred: str,
+    by: Sequence[str] = (),
+    weight: str | None = None,
+    *,
+    name: str = "data",
+    progress: bool | None = None,
+) -> Diagnosis:
+    """The diagnosis of rows that live elsewhere: every number is computed from sums that were made where the rows are.
+
+    The adapters of `transun.engines` are made of it. It asks for two totals, see `transun.data.columns.Rows`; whatever
+    the order and the grouping of chunks, the numbers are those of `diagnose_table`, but for the rounding of sums.
+
+    Args:
+        rows: an object with a `schema` and a method `total`. The number of a row, `chunk.first` and on, decides whether
+            it is sampled, so the numbers must be the same in both totals.
+        target: column of actual values.
+        pred: column of predictions.
+        by: columns of segments: text by its values, numbers by ranges.
+        weight: column of importance weights.
+        name: of the data, in reports.
+        progress: True or False shows a bar or does not, where the engine has one; None shows it on a terminal.
+
+    >>> rows = open_columns({"gmv": np.arange(1000.0), "p": np.full(1000, 999.0)}, ["gmv", "p"])
+    >>> diagnose_rows(rows, "gmv", "p").metric("PGR").value
+    2.0
+
+    """
+    names = ColumnNames(target, pred, weight, tuple(dict.fromkeys(by)))
+    _check(names)
+    require_columns(rows.schema.names, names.by)
+    require_numbers(rows.schema, names.numbers)
+    return _diagnose(rows, names, name, progress)
+
+
+def _diagnose(columns: Rows, names: ColumnNames, title: str, progress: bool | None) -> Diagnosis:
     rows = ColumnRows(columns, names, progress)
     first = first_pass(rows)
     _require_totals(first, names)

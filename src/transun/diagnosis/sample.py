@@ -1,56 +1,85 @@
-"""A sample of bounded size from rows that are read in chunks."""
+"""A sample of bounded size from rows that are read in chunks, in any order and on any number of machines."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 from transun.data.hashing import uniform
 from transun.diagnosis.moments import Floats
+from transun.support.extras import need
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["HashSample"]
 
+# Columns of our own beside those of the sample.
+_NUMBER, _HASH = "row number", "hash"
+# Adding a chunk to a table costs as much as it has chunks; from here on they are joined into one.
+_MOST_CHUNKS = 256
 
+
+@dataclass(frozen=True)
 class HashSample:
-    """The rows whose hash is below a threshold, which halves whenever there are more than `capacity` of them.
+    """The rows whose hash is below a threshold, the largest of 1, ½, ¼, … that at most `capacity` rows are below.
 
-    Whether a row is in the sample depends on its number alone, not on chunks or on earlier rows, so the same file
-    gives the same sample. All rows are kept while they fit; afterwards between half of `capacity` and all of it.
+    Whether a row is in the sample depends on its number and on how many rows there are, not on chunks, machines or
+    their order: `a + b` is the sample of the rows of both, and the same rows give the same sample. All rows are kept
+    while they fit; afterwards between half of `capacity` and all of it.
 
-    >>> sample = HashSample(capacity=4)
-    >>> sample.add(np.arange(3), {"y": np.array([5.0, 6.0, 7.0])})
+    Attributes:
+        capacity: the most rows to keep.
+        table: the columns of the rows that are kept, their numbers and hashes.
+        threshold: hashes below it are kept; 1 if no row was left out.
+
+    >>> sample = HashSample.of(4, np.arange(3), {"y": np.array([5.0, 6.0, 7.0])})
     >>> sample["y"].tolist(), sample.whole
     ([5.0, 6.0, 7.0], True)
-    >>> sample.add(np.arange(3, 100), {"y": np.arange(97.0)})
+    >>> sample += HashSample.of(4, np.arange(3, 100), {"y": np.arange(97.0)})
     >>> 0 < len(sample) <= 4, sample.whole
     (True, False)
+
     """
 
-    def __init__(self, capacity: int) -> None:
-        self.capacity, self.threshold = capacity, 1.0
-        self._parts: dict[str, list[Floats]] = {}
-        self._hashes: list[Floats] = []
-        self._held = 0
+    capacity: int
+    table: "pa.Table"
+    threshold: float = 1.0
 
-    def add(self, rows: np.ndarray, columns: Mapping[str, Floats]) -> None:
-        """Offer some rows; `rows` (n,) holds their numbers."""
-        hashes = _hash(rows)
-        chosen = hashes < self.threshold
-        self._hashes.append(hashes[chosen])
-        for name, values in columns.items():
-            self._parts.setdefault(name, []).append(values[chosen])
-        self._held += int(chosen.sum())
-        while self._held > self.capacity:
-            self.threshold /= 2.0
-            keep = self.hashes < self.threshold
-            for name in self._parts:
-                self._parts[name] = [self[name][keep]]
-            self._hashes = [self.hashes[keep]]
-            self._held = int(keep.sum())
+    @staticmethod
+    def of(capacity: int, numbers: np.ndarray, columns: Mapping[str, Any]) -> "HashSample":
+        """The sample of some rows; `numbers` (n,) are theirs in the whole data, no two rows have the same one."""
+        hashes = uniform(torch.from_numpy(numbers.astype(np.int64)), 0, "diagnosis.sample").numpy()
+        table = need("pyarrow").table({_NUMBER: numbers.astype(np.int64), _HASH: hashes, **columns})
+        return HashSample(capacity, table)._thinned()
 
-    def wants(self, rows: np.ndarray) -> np.ndarray:
-        """A mask of the rows that `add` would keep, so that the others need not be prepared."""
-        return np.asarray(_hash(rows) < self.threshold)
+    def __add__(self, other: "HashSample") -> "HashSample":
+        threshold = min(self.threshold, other.threshold)
+        table = need("pyarrow").concat_tables([each._below(threshold) for each in (self, other)])
+        if table[_HASH].num_chunks > _MOST_CHUNKS:
+            table = table.combine_chunks()
+        return HashSample(min(self.capacity, other.capacity), table, threshold)._thinned()
+
+    def _thinned(self) -> "HashSample":
+        sample = self
+        while len(sample) > self.capacity:
+            threshold = sample.threshold / 2.0
+            sample = HashSample(self.capacity, sample._below(threshold), threshold)
+        return sample
+
+    def _below(self, threshold: float) -> "pa.Table":
+        if threshold == self.threshold:
+            return self.table
+        return self.table.filter(need("pyarrow.compute").less(self.table[_HASH], threshold))
+
+    def in_order(self) -> "HashSample":
+        """The same sample with its rows in the order of their numbers, whichever order they were added in."""
+        numbers = self.table[_NUMBER].to_numpy()
+        if (np.diff(numbers) > 0).all():
+            return self
+        return HashSample(self.capacity, self.table.take(np.argsort(numbers)), self.threshold)
 
     @property
     def whole(self) -> bool:
@@ -60,18 +89,16 @@ class HashSample:
     @property
     def hashes(self) -> Floats:
         """A number in (0, threshold) for each row of the sample, independent of the row's values."""
-        self._hashes = [np.concatenate(self._hashes)] if self._hashes else [np.zeros(0)]
-        return self._hashes[0]
+        return self[_HASH]
 
-    def __getitem__(self, name: str) -> Floats:
-        self._parts[name] = [np.concatenate(self._parts[name])]
-        return self._parts[name][0]
+    def __getitem__(self, name: str) -> Any:
+        return self.table[name].to_numpy().copy()  # a copy, which torch may take for its own
 
     def __len__(self) -> int:
-        return self._held
+        return len(self.table)
 
     def subset(self, count: int) -> np.ndarray:
-        """Indices of at most `count` rows of the sample, chosen by their hash again, in the order of the file."""
+        """Indices of at most `count` rows of the sample, chosen by their hash again."""
         hashes = self.hashes
         if len(hashes) <= count:
             return np.arange(len(hashes))
@@ -81,7 +108,3 @@ class HashSample:
         """A fold 0..count-1 for each of these rows, from digits of the hash that the sample does not depend on."""
         digits: np.ndarray = (self.hashes[indices] * 2.0**48).astype(np.int64)
         return digits % count
-
-
-def _hash(rows: np.ndarray) -> Floats:
-    return uniform(torch.from_numpy(rows.astype(np.int64)), 0, "diagnosis.sample").numpy()

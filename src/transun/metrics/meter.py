@@ -47,6 +47,13 @@ class Meter:
             )
         self._add(other._summaries)
 
+    def __add__(self, other: "Meter") -> "Meter":
+        """A new meter with the rows of both."""
+        total = Meter(*self.metrics)
+        total.merge(self)
+        total.merge(other)
+        return total
+
     def compute(self) -> dict[str, float]:
         """Every metric's value over all rows so far, by name."""
         return {metric.name: metric.compute(self._summary(metric)) for metric in self.metrics}
