@@ -1,5 +1,4 @@
 import json
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -176,7 +175,7 @@ class Capped(Kind):
     missing_as: float = 0.0
     limits: tuple[float, ...] | None = field(default=None, repr=False)
 
-    def fit(self, name: str, table: pa.Table, other_ids: Sequence[pa.Array] = ()) -> "Capped":
+    def fit(self, name: str, table: pa.Table, counts=None) -> "Capped":
         return replace(self, limits=(float(max(table[name].drop_null().to_pylist())),))
 
     def encode(self, name: str, table: pa.Table) -> dict[str, Tensor]:

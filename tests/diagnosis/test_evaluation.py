@@ -1,15 +1,20 @@
 """A model evaluated on held-out rows: one encoding, the numbers of a streamed evaluation, and a true certificate."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
+from functools import partial
 
 import numpy as np
+import pyarrow
 import pytest
 
+from scattered import Scattered, assert_same
 from transun import Features, Id, LogMSE, LogSUN, Model, TableModel, embedding_mlp, load
 from transun.data import read_table
 from transun.data.fingerprint import fingerprint
 from transun.data.seen_rows import SeenRows
-from transun.diagnosis.evaluation import certify_folder, evaluate_held_out, evaluate_model
+from transun.data.spool import Spool
+from transun.diagnosis import evaluation
+from transun.diagnosis.evaluation import certify_folder, evaluate_held_out, evaluate_model, evaluate_rows
 from transun.metrics import PGR, XAUC
 
 pytest.importorskip("scipy")
@@ -47,6 +52,27 @@ def test_rows_in_memory_get_the_numbers_of_a_streamed_evaluation(weight, tmp_pat
         expected = metric(trained.predict(table).double(), table["y"].to_numpy(), counts)
         assert held_out.metric(metric.name).value == pytest.approx(expected, rel=1e-6)
     assert streamed.dropped == 0
+
+
+def test_rows_elsewhere_get_the_evaluation_of_a_table():
+    table = rows()
+    table = table.set_column(3, "y", pyarrow.array([None, *table["y"].to_pylist()[1:]]))
+    trained = model(LogMSE(), table.slice(1), "weight")
+    trained = replace(trained, seen=SeenRows.of(trained.dataset(table.slice(1, 100))))
+    streamed = evaluate_model(trained, table, ["shop"], progress=False)
+    elsewhere = evaluate_rows(trained, Scattered(table, seed=0), ["shop"])
+    assert_same(asdict(streamed.assessment), asdict(elsewhere.assessment))
+    assert (streamed.dropped, streamed.shift) == (elsewhere.dropped, elsewhere.shift) == (1, elsewhere.shift)
+    assert streamed.seen == elsewhere.seen > 0.2
+    np.testing.assert_array_equal(streamed.sample["pred"], elsewhere.sample["pred"])
+
+
+def test_many_predictions_are_kept_in_a_file(monkeypatch):
+    table = rows()
+    trained = model(LogMSE(), table)
+    expected = evaluate_model(trained, table, ["shop"])
+    monkeypatch.setattr(evaluation, "Spool", partial(Spool, memory=100))
+    assert_same(asdict(expected.assessment), asdict(evaluate_model(trained, table, ["shop"]).assessment))
 
 
 def test_held_out_rows_are_encoded_once(monkeypatch):

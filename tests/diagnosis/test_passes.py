@@ -1,38 +1,18 @@
 """A diagnosis is made of sums: any chunks, in any order and grouping, give the numbers of a single reading."""
 
-import pickle
 from dataclasses import asdict
 
 import numpy as np
 import pytest
 
+from scattered import Scattered, assert_same
 from transun.data import read_table
-from transun.data.columns import Chunk
 from transun.diagnosis import diagnose_rows, diagnose_table, passes
 from transun.diagnosis.assessment import assess, assess_sums
 from transun.diagnosis.interval import TOTALS
 from transun.diagnosis.passes import first_pass, second_pass
 from transun.diagnosis.reading import ColumnNames, ColumnRows
 from transun.metrics import STANDARD
-
-
-class Scattered:
-    """The rows of a table in random chunks, some empty, whose pickled summaries are added in a random tree."""
-
-    def __init__(self, table, seed):
-        self.table, self.schema, self.rng = table, table.schema, np.random.default_rng(seed)
-
-    def total(self, summarise, label="reading", show=None):
-        cuts = np.sort(self.rng.integers(0, len(self.table) + 1, 12))
-        bounds = list(zip([0, *cuts], [*cuts, len(self.table)], strict=True))
-        summarise = pickle.loads(pickle.dumps(summarise))
-        chunks = [Chunk(int(start), self.table.slice(start, stop - start), int(stop)) for start, stop in bounds]
-        summaries = [pickle.loads(pickle.dumps(summarise(chunk))) for chunk in chunks]
-        while len(summaries) > 1:
-            one = summaries.pop(self.rng.integers(len(summaries)))
-            other = summaries.pop(self.rng.integers(len(summaries)))
-            summaries.append(one + other)
-        return summaries[0]
 
 
 def table(rows, seed=0):
@@ -44,22 +24,6 @@ def table(rows, seed=0):
     country = np.where(rng.random(rows) < 0.02, None, rng.choice(["IT", "FR", "DE"], rows))
     age, shop = rng.normal(40.0, 10.0, rows), rng.integers(0, 9, rows)
     return read_table({"y": y, "p": pred, "country": country, "age": age, "shop": shop, "w": rng.integers(0, 4, rows)})
-
-
-def assert_same(one, other, where="diagnosis"):
-    """Everything alike: texts and counts equal, numbers to 1e-9."""
-    if isinstance(one, dict):
-        assert one.keys() == other.keys(), where
-        for name, value in one.items():
-            assert_same(value, other[name], f"{where}.{name}")
-    elif isinstance(one, (list, tuple)):
-        assert len(one) == len(other), where
-        for index, pair in enumerate(zip(one, other, strict=True)):
-            assert_same(*pair, f"{where}[{index}]")
-    elif isinstance(one, float):
-        assert one == pytest.approx(other, rel=1e-9, abs=1e-12, nan_ok=True), where
-    else:
-        assert one == other, where
 
 
 @pytest.mark.parametrize("sampled", [False, True])

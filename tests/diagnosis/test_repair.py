@@ -22,24 +22,24 @@ def test_the_corrected_column_follows_the_true_mean():
     data = table()
     found = repair(data, "y", "p", progress=False)
     expected = data["p"] * np.exp(SIGMA**2 / 2)
-    assert found.corrected.sum() / expected.sum() == pytest.approx(1.0, abs=0.08)
+    assert found.corrected(data).sum() / expected.sum() == pytest.approx(1.0, abs=0.08)
     middle = (data["p"] > np.quantile(data["p"], 0.2)) & (data["p"] < np.quantile(data["p"], 0.8))
-    assert (found.corrected / expected)[middle].mean() == pytest.approx(1.0, abs=0.08)
+    assert (found.corrected(data) / expected)[middle].mean() == pytest.approx(1.0, abs=0.08)
     assert found.outcomes[0].pgr.high < 1.0
     chosen = next(one for one in found.outcomes if one.name == found.chosen)
     assert chosen.pgr.low < 1.0 < chosen.pgr.high
-    pgr = found.corrected.sum() / data["y"].sum()
+    pgr = found.corrected(data).sum() / data["y"].sum()
     assert chosen.pgr.value == pytest.approx(pgr)  # the results are those of the column that is written
 
 
 @pytest.mark.parametrize("method", ["smearing", "isotonic"])
 def test_no_row_sees_its_own_target(method):
     data = table(1000)
-    before = repair(data, "y", "p", method=method, progress=False).corrected
+    before = repair(data, "y", "p", method=method, progress=False).corrected(data)
     row = int(np.argsort(data["p"])[500])
     data["y"] = data["y"].copy()
     data["y"][row] *= 3.0
-    after = repair(data, "y", "p", method=method, progress=False).corrected
+    after = repair(data, "y", "p", method=method, progress=False).corrected(data)
     assert after[row] == pytest.approx(before[row], rel=1e-12)
     assert not np.allclose(after, before, rtol=1e-12)
 
@@ -50,7 +50,7 @@ def test_rows_without_a_target_are_corrected():
     found = repair(data, "y", "p", progress=False)
     assert (found.learned, found.applied) == (2700, 300)
     gone = np.isnan(data["y"])
-    ratio = found.corrected[gone].sum() / data["p"][gone].sum()
+    ratio = found.corrected(data)[gone].sum() / data["p"][gone].sum()
     assert ratio == pytest.approx(np.exp(SIGMA**2 / 2), rel=0.1)
 
 
@@ -61,7 +61,7 @@ def test_weights_count():
     data["w"] = half.astype(float)
     found = repair(data, "y", "p", "w", method="smearing", progress=False)
     assert found.learned == int(half.sum())
-    ratio = found.corrected[half].sum() / data["p"][half].sum()
+    ratio = found.corrected(data)[half].sum() / data["p"][half].sum()
     assert ratio == pytest.approx(np.exp(SIGMA**2 / 2), rel=0.1)
 
 
@@ -78,3 +78,13 @@ def test_mistakes(change, told):
     data = table() | {"w": np.ones(3000)} | change
     with pytest.raises(ValueError, match=told):
         repair(data, "y", "p", "w", progress=False)
+
+
+def test_many_rows_are_corrected_by_what_a_sample_teaches(monkeypatch):
+    monkeypatch.setattr("transun.diagnosis.repair._SAMPLE", 2000)
+    data = table(9000)
+    found = repair(data, "y", "p", progress=False)
+    assert 900 < found.sampled <= 2000 < found.learned == 9000
+    total = found.corrected(data).sum() / data["y"].sum()
+    # The error of the total of the sample, σ of y over its mean by the root of its rows, three times.
+    assert total == pytest.approx(1.0, abs=3 * data["y"].std() / data["y"].mean() / found.sampled**0.5)

@@ -8,8 +8,8 @@ import pytest
 from scipy.stats import norm
 
 from transun.data import read_table
+from transun.data.sample import HashSample
 from transun.diagnosis import diagnose, diagnose_table, passes
-from transun.diagnosis.sample import HashSample
 from transun.diagnosis.segmentation import MOST, by_number, by_text, holm
 from transun.metrics import PGR, STANDARD, XAUC, bin_by_prediction
 

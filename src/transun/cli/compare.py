@@ -12,6 +12,7 @@ from transun.cli.output import print_blocks
 from transun.cli.shift import require_seen, show_shift
 from transun.cli.sources import data_name, load_trained, new_folder, readable, write_texts
 from transun.models.description import is_saved_model
+from transun.support.paths import as_path
 
 if TYPE_CHECKING:
     from transun.tables.model import TableModel
@@ -24,7 +25,11 @@ def compare(
     ],
     data: Annotated[
         Path,
-        typer.Argument(help="Rows with the target that no model was trained on; - for standard input."),
+        typer.Argument(
+            parser=as_path,
+            metavar="DATA",
+            help="Rows with the target that no model was trained on; - for standard input.",
+        ),
     ],
     by: By = None,
     max_unseen: MaxUnseen = None,
@@ -64,7 +69,7 @@ def compare(
     for evaluation in evaluations.values():
         require_seen(evaluation.shift, max_unseen)
     first = next(iter(evaluations.values()))
-    preds = {name: evaluation.pred for name, evaluation in evaluations.items()}
+    preds = {name: evaluation.sample["pred"] for name, evaluation in evaluations.items()}
     comparison = Comparison(
         name=data_name(data),
         target=target,
@@ -73,8 +78,9 @@ def compare(
         heads={name: dumps(model.model.head) for name, model in trained.items()},
         parameters={name: sum(p.numel() for p in model.model.parameters()) for name, model in trained.items()},
         seconds={name: _seconds(run) for name, run in names.items()},
-        differences=paired_differences(preds, first.y, first.weight, STANDARD),
+        differences=paired_differences(preds, first.sample["y"], first.sample["weight"], STANDARD),
         seen={name: evaluation.seen for name, evaluation in evaluations.items()},
+        remark=first.remark,
     )
     document = comparison_document(comparison)
     shifts = {name: evaluation.shift.to_dict() for name, evaluation in evaluations.items()}

@@ -6,14 +6,14 @@ from typing import Annotated
 import typer
 
 from transun.cli.app import app
-from transun.cli.options import Json, Progress, Weight
+from transun.cli.options import Data, Json, Progress, Weight
 from transun.cli.output import print_blocks
 from transun.cli.sources import data_name, readable, require_writable, write_texts
 
 
 @app.command()
 def diagnose(
-    data: Annotated[Path, typer.Argument(help="Parquet or CSV file, a folder of them, or - for standard input.")],
+    data: Data,
     target: Annotated[str, typer.Option("--target", help="Column of the actual values.")],
     pred: Annotated[str, typer.Option("--pred", help="Column of the predictions, in the target's unit.")],
     by: Annotated[

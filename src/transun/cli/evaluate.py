@@ -10,6 +10,7 @@ from transun.cli.options import By, Json, MaxUnseen, Model, Progress, Require
 from transun.cli.output import print_blocks, print_table
 from transun.cli.shift import require_seen, show_shift
 from transun.cli.sources import STDIN, data_name, load_trained, readable
+from transun.support.paths import as_path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +24,11 @@ def evaluate(
     model: Model,
     data: Annotated[
         Path | None,
-        typer.Argument(help="Rows with the target that the model was not trained on; - for standard input."),
+        typer.Argument(
+            parser=as_path,
+            metavar="[DATA]",
+            help="Rows with the target that the model was not trained on; - for standard input.",
+        ),
     ] = None,
     by: By = None,
     require: Require = None,
@@ -98,6 +103,7 @@ def _by_data(
                     "model": str(model),
                     "dropped": dropped,
                     "seen": evaluation.seen,
+                    "sampled": evaluation.remark,
                     "shift": evaluation.shift.to_dict(),
                     "assessment": assessment,
                     "requirements": results,
@@ -110,6 +116,8 @@ def _by_data(
         if evaluation.seen:
             typer.echo(seen_warning("the model", evaluation.seen))
         print_blocks(assessment_blocks(assessment))
+        if evaluation.remark:
+            typer.echo(evaluation.remark)
         show_shift(evaluation.shift)
     _enforce(results, as_json)
 

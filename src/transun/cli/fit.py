@@ -1,5 +1,6 @@
 """`transun fit`."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,6 +24,7 @@ from transun.cli.options import (
     Rate,
     Resume,
     Seed,
+    Stream,
     TestShare,
     ValidShare,
     Weight,
@@ -34,7 +36,10 @@ from transun.cli.sources import data_name, new_folder, readable
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from transun.tables.plan import Plan
+    from transun.cli.training import SplitRows
+    from transun.data import HoldOut
+    from transun.tables.plan import Only, Plan
+    from transun.training.recipe import Recipe
 
 
 @app.command()
@@ -70,6 +75,7 @@ def fit(
         bool | None,
         typer.Option("--balance/--no-balance", help="A last factor for the total; by default if no --head is given."),
     ] = None,
+    stream: Stream = None,
     out: Folder = Path("model"),
     resume: Resume = False,
     as_json: Json = False,
@@ -80,25 +86,18 @@ def fit(
     The model is a mixture of boosted trees and a network; rows that neither has seen decide the shares.
     Columns are read as ids, numbers, times or lists by what they hold; the plan is printed with reasons. The folder
     gets the model, a bias certificate and a report. Ctrl-C keeps the state, and --resume continues to the same result.
+    Parquet files larger than an eighth of the free memory are streamed: the network reads all rows, trees a sample.
     Exit codes: 0 done, 2 a mistake in the call or the data, 130 interrupted.
 
     Example: transun fit orders.csv --target gmv --exclude refunded --epochs 3 --out model
     """
-    from transun.cli.training import (
-        TrainingJob,
-        choose_segments,
-        make_recipe,
-        resume_file,
-        show_hold_out,
-        show_report,
-    )
-    from transun.data import drop_missing, read_table
+    from transun.cli.training import TrainingJob, choose_segments, make_recipe, resume_file, show_hold_out, show_report
     from transun.data.holdout import parse_hold_out
-    from transun.data.schema import require_columns
     from transun.report.formatting import as_json as dump
+    from transun.report.formatting import visible_line
+    from transun.tables.folder import is_larger_than_memory
     from transun.tables.model import tabm
-    from transun.tables.plan import make_plan, parse_head, parse_only
-    from transun.tables.training import hold_out
+    from transun.tables.plan import parse_head, parse_only
 
     recipe = make_recipe(
         rate=rate,
@@ -116,36 +115,95 @@ def fit(
     )
     if head is not None:
         parse_head(head)
-    wanted = parse_only(only)
-    rule = parse_hold_out(holdout or "rows")
-    with readable(data) as source:
-        table = read_table(source)
-    require_columns(table.column_names, [target, *([weight] if weight else []), *(exclude or []), *(by or [])])
-    require_columns(table.column_names, rule.columns)
-    if target in (by or []):
+    request = _Request(
+        target, weight, tuple(exclude or ()), tuple(by or ()), head, parse_only(only), parse_hold_out(holdout or "rows")
+    )
+    if target in request.by:
         raise ValueError(f"segments by the target {target!r} would call every model biased: use columns known before")
-    table, dropped = drop_missing(table, target)
-    if not len(table):
-        raise ValueError(f"no row has a target {target!r}: name another column")
-    rows, test = hold_out(table, test_share, seed, rule)
-    excluded = list(dict.fromkeys([*(exclude or []), *rule.useless]))
-    plan = make_plan(rows, target, head=head, exclude=excluded, weight=weight, only=wanted)
-    segments = choose_segments(plan, by or (), test)
-    new_folder(out)
-    resume_path = resume_file(out, resume)
-    if not as_json:
-        if dropped:
-            typer.echo(f"{dropped:,} rows without a target are left out.")
-        _show_plan(plan, len(test), segments)
-        show_hold_out(rule, test, seed)
-        if holdout is None:
-            _show_advice(table, plan)
-    job = TrainingJob(data_name(data), plan, recipe, rows, test, segments, out, test_share, rule)
-    report = job.run(tabm(plan.features), resume_path, progress)
+    with readable(data) as source:
+        streamed = is_larger_than_memory(source) if stream is None else stream
+        split = request.in_folder if streamed else request.in_memory
+        rows, plan, dropped = split(source, recipe, test_share, progress)
+        segments = choose_segments(plan, request.by, rows.held_out_sample)
+        new_folder(out)
+        resume_path = resume_file(out, resume)
+        if not as_json:
+            if dropped:
+                typer.echo(f"{dropped:,} rows without a target are left out.")
+            _show_plan(plan, rows.held_out_count, segments)
+            if rows.remark:
+                typer.echo(visible_line(rows.remark))
+            show_hold_out(request.rule, rows, seed)
+            if holdout is None:
+                _show_advice(rows.sample, plan)
+        job = TrainingJob(data_name(data), plan, recipe, rows, segments, out, test_share)
+        report = job.run(tabm(plan.features), resume_path, progress)
     if as_json:
         typer.echo(dump(report))
         return
     show_report(report, out)
+
+
+@dataclass(frozen=True)
+class _Request:
+    """What the options ask for, and the rows and the plan that follow, in memory or streamed."""
+
+    target: str
+    weight: str | None
+    exclude: tuple[str, ...]
+    by: tuple[str, ...]
+    head: str | None
+    only: "Only | None"
+    rule: "HoldOut"
+
+    @property
+    def excluded(self) -> list[str]:
+        return list(dict.fromkeys([*self.exclude, *self.rule.useless]))
+
+    def in_memory(
+        self, source: Path, recipe: "Recipe", test_share: float, progress: bool | None
+    ) -> "tuple[SplitRows, Plan, int]":
+        from transun.cli.training import RowsInMemory
+        from transun.data import drop_missing, read_table
+        from transun.data.schema import require_columns
+        from transun.tables.plan import make_plan
+        from transun.tables.training import hold_out
+
+        table = read_table(source)
+        weights = [self.weight] if self.weight else []
+        require_columns(table.column_names, [self.target, *weights, *self.exclude, *self.by, *self.rule.columns])
+        table, dropped = drop_missing(table, self.target)
+        if not len(table):
+            raise ValueError(f"no row has a target {self.target!r}: name another column")
+        rows, test = hold_out(table, test_share, recipe.seed, self.rule)
+        plan = make_plan(rows, self.target, head=self.head, exclude=self.excluded, weight=self.weight, only=self.only)
+        return RowsInMemory(rows, test, self.rule), plan, dropped
+
+    def in_folder(
+        self, source: Path, recipe: "Recipe", test_share: float, progress: bool | None
+    ) -> "tuple[SplitRows, Plan, int]":
+        from transun.cli.training import RowsInFolder
+        from transun.tables.folder import survey_folder
+        from transun.tables.plan import make_plan
+        from transun.tables.training import require_test_share
+        from transun.training.recipe import MOST_VALID
+
+        require_test_share(test_share)
+        folder = survey_folder(
+            source,
+            self.target,
+            weight=self.weight,
+            exclude=self.excluded,
+            keep=self.by,
+            hold_out=self.rule,
+            test_share=test_share,
+            valid_share=recipe.valid_share,
+            most_valid=MOST_VALID,
+            seed=recipe.seed,
+            progress=progress,
+        )
+        plan = make_plan(folder.sample, self.target, head=self.head, weight=self.weight, only=self.only, folder=folder)
+        return RowsInFolder(folder, self.rule, progress), plan, folder.dropped
 
 
 def _show_plan(plan: "Plan", held_out: int, segments: tuple[str, ...]) -> None:
@@ -171,6 +229,6 @@ def _show_advice(table: "pa.Table", plan: "Plan") -> None:
     from transun.data.holdout import recommend_hold_out
     from transun.report.formatting import visible_line
 
-    features = table.drop_columns([plan.target])
+    features = table.select([name for name in table.column_names if name != plan.target])
     for rule, reason in recommend_hold_out(features, plan.features.ids).items():
         typer.echo(visible_line(f"{reason}, hold those out: --holdout {rule}"))

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from transun.support.paths import as_path
+
 __all__ = [
     "BatchSize",
     "Budget",
@@ -35,7 +37,14 @@ Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON on 
 Progress = Annotated[
     bool | None, typer.Option("--progress/--no-progress", help="Show progress bars; by default on a terminal.")
 ]
-Data = Annotated[Path, typer.Argument(help="Parquet or CSV file, a folder of them, or - for standard input.")]
+Data = Annotated[
+    Path,
+    typer.Argument(
+        parser=as_path,
+        metavar="DATA",
+        help="Parquet or CSV file, a folder of them, also in an object store (s3://...), or - for standard input.",
+    ),
+]
 Model = Annotated[Path, typer.Argument(help="Folder of a saved model.")]
 Weight = Annotated[
     str | None,
@@ -103,5 +112,12 @@ Device = Annotated[
 ]
 Engine = Annotated[
     str, typer.Option("--engine", help="How losses are computed: Eager() or, on a GPU, Compiled('bfloat16').")
+]
+Stream = Annotated[
+    bool | None,
+    typer.Option(
+        "--stream/--no-stream",
+        help="Stream Parquet files instead of holding them in memory; by default if they are too large.",
+    ),
 ]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue a training that was interrupted.")]

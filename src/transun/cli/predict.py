@@ -12,6 +12,7 @@ from transun.cli.app import app
 from transun.cli.options import Data, Json, MaxUnseen, Model, Progress
 from transun.cli.shift import require_seen, show_shift
 from transun.cli.sources import load_trained, readable, refuse_overwriting
+from transun.support.paths import as_path
 
 NAME = "prediction"
 
@@ -21,7 +22,13 @@ def predict(
     model: Model,
     data: Data,
     out: Annotated[
-        Path, typer.Option("--out", help="File ending in .parquet or .csv, or - for CSV on standard output.")
+        Path,
+        typer.Option(
+            "--out",
+            parser=as_path,
+            metavar="PATH",
+            help="File ending in .parquet or .csv, also in an object store, or - for CSV on standard output.",
+        ),
     ],
     keep: Annotated[
         list[str] | None, typer.Option("--keep", help="Column of the data to write beside the prediction; repeatable.")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from transun.models.description import is_saved_model
+from transun.support.paths import is_remote
 from transun.support.suggest import did_you_mean
 
 if TYPE_CHECKING:
@@ -53,7 +54,11 @@ def readable(data: Path) -> Iterator[Path]:
 
 def refuse_overwriting(data: Path, out: Path) -> None:
     """Raise a `ValueError` where the result would take the place of the data it is made from."""
-    if data != STDIN and out.exists() and data.exists() and out.samefile(data):
+    if is_remote(out) or is_remote(data):
+        same = str(out) == str(data)
+    else:
+        same = data != STDIN and out.exists() and data.exists() and out.samefile(data)
+    if same:
         raise ValueError(f"--out {out} is the data itself, which would be lost: name another file")
 
 
@@ -95,6 +100,8 @@ def new_folder(folder: Path) -> None:
 
 def require_writable(folder: Path) -> None:
     """Raise an `OSError` before any work if a folder, which need not exist, cannot be written to; nothing is made."""
+    if is_remote(folder):
+        return  # stores have no folders; what may not be written is refused when it is
     existing = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
     if not existing.is_dir() or not os.access(existing, os.W_OK):
         reason = "no folder" if not existing.is_dir() else "not writable"

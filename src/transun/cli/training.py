@@ -1,5 +1,6 @@
 """What `fit` and `debias` share: a training that can be resumed, saved, and then certified on rows held out."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,12 +16,24 @@ if TYPE_CHECKING:
 
     from transun.backbones import Backbone
     from transun.data import HoldOut
+    from transun.diagnosis.result import Assessment
     from transun.report.model import ModelReport
+    from transun.tables.folder import StreamedFolder
     from transun.tables.model import TableModel
     from transun.tables.plan import Plan
     from transun.training.recipe import Recipe
 
-__all__ = ["TrainingJob", "choose_segments", "make_recipe", "resume_file", "show_hold_out", "show_report"]
+__all__ = [
+    "RowsInFolder",
+    "RowsInMemory",
+    "SplitRows",
+    "TrainingJob",
+    "choose_segments",
+    "make_recipe",
+    "resume_file",
+    "show_hold_out",
+    "show_report",
+]
 
 # Up to three columns of at most 20 values, and the code of unseen ones, become segments without being asked for.
 _MOST_VALUES, _MOST_COLUMNS = 21, 3
@@ -63,6 +76,139 @@ def resume_file(out: Path, resume: bool) -> Path:
     return path
 
 
+class SplitRows(ABC):
+    """Training rows, and rows held out for the certificate."""
+
+    @property
+    @abstractmethod
+    def held_out(self) -> Any:
+        """The rows held out, as `read_table` takes them."""
+
+    @property
+    @abstractmethod
+    def held_out_sample(self) -> "pa.Table":
+        """The rows held out, or a sample of them."""
+
+    @property
+    @abstractmethod
+    def held_out_count(self) -> int:
+        """How many there are."""
+
+    @property
+    @abstractmethod
+    def sample(self) -> "pa.Table":
+        """The training rows, or a sample of them."""
+
+    @property
+    def remark(self) -> str:
+        """What a reader of the plan should know of the rows; empty if nothing."""
+        return ""
+
+    @abstractmethod
+    def words(self, seed: int) -> str:
+        """How the rows held out were chosen."""
+
+    @abstractmethod
+    def train(self, plan: "Plan", backbone: "Backbone", recipe: "Recipe", **settings: Any) -> "TableModel":
+        """The model that a plan describes; further settings are those of `transun.tables.training.train_plan`."""
+
+    @abstractmethod
+    def assess(self, model: "TableModel", by: Sequence[str]) -> "Assessment":
+        """The assessment of the model on the rows held out."""
+
+    @abstractmethod
+    def seen_share(self, model: "TableModel") -> float:
+        """The share of the rows held out that a model was trained on."""
+
+
+@dataclass(frozen=True)
+class RowsInMemory(SplitRows):
+    """Tables of training rows and of rows held out by a rule."""
+
+    rows: "pa.Table"
+    test: "pa.Table"
+    rule: "HoldOut"
+
+    @property
+    def held_out(self) -> "pa.Table":
+        return self.test
+
+    @property
+    def held_out_sample(self) -> "pa.Table":
+        return self.test
+
+    @property
+    def held_out_count(self) -> int:
+        return len(self.test)
+
+    @property
+    def sample(self) -> "pa.Table":
+        return self.rows
+
+    def words(self, seed: int) -> str:
+        return self.rule.words(self.test, seed)
+
+    def train(self, plan: "Plan", backbone: "Backbone", recipe: "Recipe", **settings: Any) -> "TableModel":
+        from transun.tables.training import train_plan
+
+        return train_plan(plan, self.rows, backbone, recipe, by=self.rule, **settings)
+
+    def assess(self, model: "TableModel", by: Sequence[str]) -> "Assessment":
+        from transun.diagnosis.evaluation import evaluate_held_out
+
+        return evaluate_held_out(model, self.test, by)
+
+    def seen_share(self, model: "TableModel") -> float:
+        return model.seen_share(self.test)
+
+
+@dataclass(frozen=True)
+class RowsInFolder(SplitRows):
+    """Parts of a folder that is larger than memory."""
+
+    folder: "StreamedFolder"
+    rule: "HoldOut"
+    progress: bool | None
+
+    @property
+    def held_out(self) -> Any:
+        return self.folder.test
+
+    @property
+    def held_out_sample(self) -> "pa.Table":
+        return self.folder.test_sample
+
+    @property
+    def held_out_count(self) -> int:
+        return 0 if self.folder.test is None else len(self.folder.test)
+
+    @property
+    def sample(self) -> "pa.Table":
+        return self.folder.sample
+
+    @property
+    def remark(self) -> str:
+        return self.folder.words()
+
+    def words(self, seed: int) -> str:
+        sampled = len(self.folder.test_sample)
+        note = f", seen in {sampled:,} of them" if sampled < self.held_out_count else ""
+        return self.rule.words(self.folder.test_sample, seed) + note
+
+    def train(self, plan: "Plan", backbone: "Backbone", recipe: "Recipe", **settings: Any) -> "TableModel":
+        from transun.tables.training import train_folder
+
+        return train_folder(plan, self.folder, backbone, recipe, **settings)
+
+    def assess(self, model: "TableModel", by: Sequence[str]) -> "Assessment":
+        from transun.diagnosis.evaluation import evaluate_model
+
+        return evaluate_model(model, self.folder.test, by, progress=self.progress).assessment
+
+    def seen_share(self, model: "TableModel") -> float:
+        return model.seen_share(self.folder.test_sample)
+
+
 @dataclass(frozen=True)
 class TrainingJob:
     """A training to be done: its plan and recipe, its rows, and where the results go.
@@ -71,12 +217,10 @@ class TrainingJob:
         name: what the data is called in reports.
         plan: features, target and head.
         recipe: how to train.
-        rows: the training rows.
-        test: the rows held out.
+        rows: the training rows, and the rows held out.
         by: columns of segments.
         out: the folder of the model.
         test_share: the share of rows held out.
-        hold_out: how they were chosen.
         base: a trained model to start from, or None.
         seen: the share of the rows held out that `base` was trained on; such rows prove nothing.
 
@@ -85,12 +229,10 @@ class TrainingJob:
     name: str
     plan: "Plan"
     recipe: "Recipe"
-    rows: "pa.Table"
-    test: "pa.Table"
+    rows: SplitRows
     by: tuple[str, ...]
     out: Path
     test_share: float
-    hold_out: "HoldOut"
     base: "TableModel | None" = None
     seen: float = 0.0
 
@@ -100,25 +242,15 @@ class TrainingJob:
         Ctrl-C leaves the file `resume` and says how to continue. The model is saved before it is evaluated, so that
         nothing that fails later can lose it.
         """
-        from transun.diagnosis.evaluation import certify_folder, evaluate_held_out
+        from transun.diagnosis.evaluation import certify_folder
         from transun.report.formatting import as_json
         from transun.report.model import model_document, model_report
-        from transun.tables.training import train_plan
         from transun.training.resume import interrupted_files
 
         _require_space(self.out, backbone, self.plan)
         base = None if self.base is None else self.base.model
         try:
-            model = train_plan(
-                self.plan,
-                self.rows,
-                backbone,
-                self.recipe,
-                by=self.hold_out,
-                base=base,
-                resume=resume,
-                progress=progress,
-            )
+            model = self.rows.train(self.plan, backbone, self.recipe, base=base, resume=resume, progress=progress)
         except KeyboardInterrupt:
             for file in interrupted_files(resume):
                 typer.echo(f"interrupted: the same command with --resume continues from {file}", err=True)
@@ -126,10 +258,12 @@ class TrainingJob:
         if self.base is not None and model.seen is not None:
             model = replace(model, seen=model.seen.joined(self.base.seen))
         model.save(self.out)
-        assessment = evaluate_held_out(model, self.test, self.by)
-        words = self.hold_out.words(self.test, self.recipe.seed)
+        assessment = self.rows.assess(model, self.by)
+        words = self.rows.words(self.recipe.seed)
         if not self.seen:
-            certify_folder(self.out, model, self.test, assessment, f"{self.test_share:g} of {self.name}: {words}")
+            certify_folder(
+                self.out, model, self.rows.held_out, assessment, f"{self.test_share:g} of {self.name}: {words}"
+            )
         report = model_report(self.name, self.plan, self.recipe, self.test_share, words, model, assessment)
         document = model_document(report)
         texts = {"html": document.html(), "md": document.markdown(), "json": as_json(report) + "\n"}
@@ -153,11 +287,11 @@ def choose_segments(plan: "Plan", by: Sequence[str], test: "pa.Table") -> tuple[
     return tuple(few[:_MOST_COLUMNS])
 
 
-def show_hold_out(rule: "HoldOut", test: "pa.Table", seed: int) -> None:
+def show_hold_out(rule: "HoldOut", rows: SplitRows, seed: int) -> None:
     """Say which rows are held out, and which columns therefore are no features."""
     from transun.report.formatting import visible_line
 
-    typer.echo(visible_line(f"held out: {rule.words(test, seed)}"))
+    typer.echo(visible_line(f"held out: {rows.words(seed)}"))
     for name in rule.useless:
         typer.echo(visible_line(f"{name!r} is no feature: rows held out have none of the values of training rows"))
 

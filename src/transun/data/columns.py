@@ -4,7 +4,6 @@ import tempfile
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from os import PathLike
 from pathlib import Path
 from shutil import copyfileobj
 from typing import IO, TYPE_CHECKING, Any, Protocol, Self, TypeVar
@@ -12,18 +11,29 @@ from typing import IO, TYPE_CHECKING, Any, Protocol, Self, TypeVar
 import numpy as np
 
 from transun.data.csv_files import GZIP
-from transun.data.formats import CSV, FORMATS, MemoryStream, TableStream, find_files
+from transun.data.formats import CSV, FORMATS, MemoryStream, TableSource, TableStream, find_files
 from transun.data.logical import FractionType
 from transun.data.schema import holds_numbers, require_columns
 from transun.data.table import as_numbers, column_array, read_table
 from transun.data.text_values import looks_numeric
 from transun.support.extras import need
+from transun.support.paths import as_path, is_path
 from transun.support.progress import Progress
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Addable", "Chunk", "Columns", "Rows", "is_numeric", "open_columns", "require_numbers", "spooled"]
+__all__ = [
+    "Addable",
+    "Chunk",
+    "Columns",
+    "Rows",
+    "column_names",
+    "is_numeric",
+    "open_columns",
+    "require_numbers",
+    "spooled",
+]
 
 WHOLE_BELOW = 1 << 28
 """Bytes of CSV files up to which they are read whole, so that types are guessed from all values and not from some."""
@@ -173,8 +183,12 @@ def open_columns(
 
     """
     names = list(dict.fromkeys([*numbers, *labels]))
-    if isinstance(source, (str, PathLike)):
-        format, files = find_files(Path(source))
+    if isinstance(source, TableSource):
+        stream = source.stream(names)
+        require_numbers(stream.schema, numbers)
+        return Columns(stream)
+    if is_path(source):
+        format, files = find_files(as_path(source))
         stream = format.verbatim(verbatim).stream(files, names)
         if not (stream.infers_types and stream.size < whole_below):
             require_numbers(stream.schema, numbers)
@@ -188,6 +202,12 @@ def open_columns(
         table = table.set_column(table.column_names.index(name), name, values)
     require_numbers(table.schema, numbers)
     return Columns(MemoryStream(table.select(names)))
+
+
+def column_names(path: Path) -> list[str]:
+    """The names of the columns of a file, or of the first file of a folder, whose rows are not read."""
+    format, files = find_files(path)
+    return format.names(files[0])
 
 
 @contextmanager

@@ -189,8 +189,8 @@ def empty_is_missing(table: "pa.Table") -> "pa.Table":
 
 @contextmanager
 def _opened(file: Path) -> Iterator[IO[bytes]]:
-    with gzip.open(file, "rb") if file.name.lower().endswith(".gz") else file.open("rb") as stream:
-        yield stream  # type: ignore[misc]
+    with file.open("rb") as raw:
+        yield gzip.GzipFile(fileobj=raw) if file.name.lower().endswith(".gz") else raw  # type: ignore[misc]
 
 
 class CsvLines:

@@ -17,6 +17,7 @@ from transun.data.saving import from_object, to_object
 from transun.data.schema import require_columns
 from transun.data.shift import Profile, Shift, TableShift
 from transun.data.table import as_numbers, column_array, read_table, targets
+from transun.data.vocabulary import IdCounts
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -94,12 +95,37 @@ class Features:
         {'item': 3}
 
         """
-        return self._fit(read_table(source, self.sources))
+        table = read_table(source, self.sources)
+        return self.fit_sample(table, self.count_ids(table))
 
-    def _fit(self, table: "pa.Table") -> "Features":
+    def count_ids(self, table: "pa.Table") -> dict[str, IdCounts]:
+        """How often each id occurs, by the column that owns its vocabulary; counts of two tables add up.
+
+        >>> from transun.data import Features
+        >>> features = Features({"home": Id(), "away": Id(shares_table_with="home")})
+        >>> features.count_ids(read_table({"home": [1, 2], "away": [2, 3]}))["home"].frequent(2).to_pylist()
+        [2]
+        """
+        ids: dict[str, list[pa.Array]] = {}
+        for name, kind in self.columns.items():
+            if arrays := kind.ids_to_count(name, table):
+                ids.setdefault(kind.shares_table_with or name, []).extend(arrays)
+        return {owner: IdCounts.of(arrays) for owner, arrays in ids.items()}
+
+    def fit_sample(self, table: "pa.Table", counts: Mapping[str, IdCounts]) -> "Features":
+        """`fit` for more rows than memory holds: numbers are learned from a sample, vocabularies from counts of all.
+
+        The distribution function of a number is then known to ±1.5/√n for n sampled rows, three standard errors: 0.15 %
+        for a million. If the sample is all rows, the result is that of `fit`.
+
+        Args:
+            table: a random sample of the training rows.
+            counts: the sum of `count_ids` over all training rows.
+
+        """
         if len(table) == 0:
             raise ValueError("the table has no rows to learn from")
-        columns = {name: kind.fit(name, table, self._other_ids(name, table)) for name, kind in self.columns.items()}
+        columns = {name: kind.fit(name, table, counts.get(name)) for name, kind in self.columns.items()}
         types = {
             source: type_
             for name, kind in self.columns.items()
@@ -124,8 +150,9 @@ class Features:
         {'item': tensor([1, 3, 2])}
         """
         table = self._read(source)
-        columns = {name: kind.grow(name, table, self._other_ids(name, table)) for name, kind in self.columns.items()}
-        return replace(self, columns=columns)
+        counts = self.count_ids(table)
+        grown = {name: self.columns[name].grow(name, new) for name, new in counts.items()}
+        return replace(self, columns={**self.columns, **grown})
 
     def encode(self, source: Any) -> dict[str, Tensor]:
         """Tensors by name: ids (n,) int64, bags (n, L) int64 padded with -1, numbers and ranks (n,) float32.
@@ -147,9 +174,9 @@ class Features:
         table = self._read(source)
         kinds = {name: kind for name, kind in self._with_encoders.items() if name in self.profiles}
         if not len(table):
-            return TableShift(dict.fromkeys(kinds, Shift()), self.profiles)
+            return TableShift(dict.fromkeys(kinds, Shift()), dict(self.profiles))
         shifts = {name: kind.shift(name, table, self.profiles[name]) for name, kind in kinds.items()}
-        return TableShift(shifts, self.profiles)
+        return TableShift(shifts, dict(self.profiles))
 
     def convert(self, table: "pa.Table") -> "pa.Table":
         """The table with the columns that the features know in the types of training, and other columns as they are.
@@ -310,10 +337,6 @@ class Features:
         except (TypeError, ValueError, RecursionError) as error:
             raise ValueError(f"this is not a features file of transun: {str(error)[:100]}") from None
         return cls.from_dict(content)
-
-    def _other_ids(self, owner: str, table: "pa.Table") -> list["pa.Array"]:
-        """The ids of the columns that share the table of `owner`."""
-        return [kind.ids(name, table) for name, kind in self.columns.items() if kind.shares_table_with == owner]
 
     @property
     def _inputs(self) -> list[Inputs]:

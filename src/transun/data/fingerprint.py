@@ -4,9 +4,8 @@ import hashlib
 from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
-
-from transun.data.table import column_array, read_table
+from transun.data.columns import open_columns
+from transun.data.table import column_array
 from transun.support.extras import need
 
 __all__ = ["fingerprint"]
@@ -28,29 +27,30 @@ def fingerprint(source: Any, columns: Iterable[str]) -> str:
 
     """
     names = sorted(set(columns))
-    table = read_table(source, names)
-    checksum = hashlib.sha256()
+    parts = {name: [hashlib.sha256() for _ in range(3)] for name in names}
+    rows = 0
+    for chunk in open_columns(source, [], names).chunks():
+        rows += len(chunk)
+        for name in names:
+            array = column_array(chunk.table, name)
+            missing = array.is_null().to_numpy(zero_copy_only=False).tobytes()
+            for checksum, content in zip(parts[name], (missing, *_bytes(array)), strict=True):
+                checksum.update(content)
+    whole = hashlib.sha256(f"{rows}".encode())
     for name in names:
-        array = column_array(table, name)
-        checksum.update(f"{name}\0{len(array)}\0".encode())
-        checksum.update(np.packbits(array.is_null().to_numpy(zero_copy_only=False)).tobytes())
-        for part in _bytes(array):
-            checksum.update(part)
-    return checksum.hexdigest()
+        whole.update(f"\0{name}\0".encode() + b"".join(checksum.digest() for checksum in parts[name]))
+    return whole.hexdigest()
 
 
-def _bytes(array: Any) -> Iterable[bytes]:
+def _bytes(array: Any) -> tuple[bytes, bytes]:
+    """The lengths of texts, and the values one after the other; nothing here depends on where the rows are cut."""
     pa, compute = need("pyarrow"), need("pyarrow.compute")
     type_ = array.type
     if pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_boolean(type_):
         # As float64, because pandas and CSV readers return integers as floats where one is missing.
-        yield compute.fill_null(compute.cast(array, pa.float64(), safe=False), 0.0).to_numpy().tobytes()
-    elif type_ == pa.large_string():
-        filled = pa.concat_arrays([compute.fill_null(array, "")])
-        _, offsets, text = filled.buffers()
-        yield offsets.to_pybytes()[: 8 * (len(filled) + 1)]
-        yield b"" if text is None else text.to_pybytes()
-    else:
-        if pa.types.is_date(type_):  # a CSV file does not tell a date from its midnight
-            array = compute.cast(array, pa.timestamp("us"))
-        yield "\n".join(map(str, array.to_pylist())).encode()
+        return b"", compute.fill_null(compute.cast(array, pa.float64(), safe=False), 0.0).to_numpy().tobytes()
+    if pa.types.is_date(type_):  # a CSV file does not tell a date from its midnight
+        array = compute.cast(array, pa.timestamp("us"))
+    texts = array if type_ == pa.large_string() else pa.array(map(str, array.to_pylist()), pa.large_string())
+    lengths = compute.binary_length(compute.fill_null(texts, "")).to_numpy(zero_copy_only=False)
+    return lengths.astype("<i8").tobytes(), "".join(compute.fill_null(texts, "").to_pylist()).encode()

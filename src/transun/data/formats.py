@@ -7,6 +7,7 @@ A new format is one subclass of `Format` and one entry in `FORMATS`. `read_table
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
@@ -21,6 +22,7 @@ from transun.data.schema import (
     require_columns,
 )
 from transun.support.extras import need
+from transun.support.paths import arrow_arguments
 from transun.support.suggest import did_you_mean
 
 if TYPE_CHECKING:
@@ -32,6 +34,8 @@ __all__ = [
     "PARQUET",
     "Format",
     "MemoryStream",
+    "ParquetPart",
+    "TableSource",
     "TableStream",
     "describe_folder",
     "find_files",
@@ -58,6 +62,14 @@ class TableStream(ABC):
     @abstractmethod
     def pieces(self) -> Iterator[tuple["pa.Table", int]]:
         """The rows in order, in tables small enough for a cache, each with the part of `size` that is read after it."""
+
+
+class TableSource(ABC):
+    """A table that is not in memory, of which any columns can be streamed; `read_table` and `open_columns` take it."""
+
+    @abstractmethod
+    def stream(self, columns: Sequence[str] | None) -> TableStream:
+        """The named columns, all if None."""
 
 
 class MemoryStream(TableStream):
@@ -103,6 +115,11 @@ class Format(ABC):
     @abstractmethod
     def read(self, file: Path, columns: Sequence[str] | None) -> "pa.Table":
         """The whole file. The caller needs only the named columns, or all if None; further ones do no harm."""
+
+    def names(self, file: Path) -> list[str]:
+        """The names of the columns of a file; by default it is read whole."""
+        names: list[str] = self.read(file, None).column_names
+        return names
 
     def read_all(self, files: Sequence[Path], columns: Sequence[str] | None) -> "pa.Table":
         """The rows of several files, one file after the other.
@@ -194,7 +211,8 @@ class Parquet(Format):
     def read(self, file: Path, columns: Sequence[str] | None) -> "pa.Table":
         pa, parquet = need("pyarrow"), need("pyarrow.parquet")
         try:
-            with parquet.ParquetFile(file) as opened:
+            name, where = arrow_arguments(file)
+            with parquet.ParquetFile(name, **where) as opened:
                 names = opened.schema_arrow.names
                 refuse_duplicates(names, file)
                 return opened.read(columns=None if columns is None else require_columns(names, columns))
@@ -203,8 +221,12 @@ class Parquet(Format):
                 f"{file} is truncated or no Parquet file ({first_line(error)}): write or download it again"
             ) from error
 
+    def names(self, file: Path) -> list[str]:
+        return list(ParquetFiles([file]).contents)
+
     def stream(self, files: Sequence[Path], columns: Sequence[str]) -> TableStream:
-        return _ParquetStream(files, columns)
+        # Only the footers of the files are read here.
+        return _ParquetStream(ParquetFiles(files, columns), columns)
 
     def writer(self, file: IO[bytes], schema: "pa.Schema") -> Writer:
         writer: Writer = need("pyarrow.parquet").ParquetWriter(file, schema)
@@ -212,13 +234,13 @@ class Parquet(Format):
 
 
 class _ParquetStream(TableStream):
-    def __init__(self, files: Sequence[Path], columns: Sequence[str]) -> None:
-        # Only the footers of the files are read here.
-        self.files, self.columns = ParquetFiles(files, columns), list(columns)
+    def __init__(self, files: ParquetFiles, columns: Sequence[str]) -> None:
+        self.files, self.columns = files, list(columns)
         self.size = sum(self.files.rows)
         if self.size == 0:
-            raise ValueError(f"{files[0]}: the data is empty, the Parquet files have no rows")
-        schema = need("pyarrow.parquet").read_schema(files[0])
+            raise ValueError(f"{files.files[0]}: the data is empty, the Parquet files have no rows")
+        name, where = arrow_arguments(files.files[0])
+        schema = need("pyarrow.parquet").read_schema(name, **where)
         self.schema = need("pyarrow").schema([schema.field(name) for name in columns])
 
     def pieces(self) -> Iterator[tuple["pa.Table", int]]:
@@ -226,6 +248,20 @@ class _ParquetStream(TableStream):
         for piece in self.files.read(self.files.segments(), self.columns):
             rows += len(piece.table)
             yield piece.table, rows
+
+
+@dataclass(frozen=True)
+class ParquetPart(TableSource):
+    """The rows of some Parquet files that a rule holds for."""
+
+    files: ParquetFiles
+
+    def stream(self, columns: Sequence[str] | None) -> TableStream:
+        """The named columns, all if None."""
+        return _ParquetStream(self.files, list(self.files.contents) if columns is None else columns)
+
+    def __len__(self) -> int:
+        return sum(self.files.rows)
 
 
 class Csv(Format):
@@ -244,6 +280,11 @@ class Csv(Format):
 
     def __init__(self, texts: Collection[str] = ()) -> None:
         self.texts = frozenset(texts)
+
+    def names(self, file: Path) -> list[str]:
+        with file.open("rb") as raw, _csv_reader(file, raw, {}, None) as reader:
+            names: list[str] = reader.schema.names
+            return names
 
     def verbatim(self, columns: Collection[str]) -> "Csv":
         return Csv(self.texts.union(columns))
@@ -353,9 +394,11 @@ def format_of(path: Path) -> Format:
 def find_files(path: Path) -> tuple[Format, list[Path]]:
     """The files of a table, one or those of a folder in the order of their names, and their format.
 
-    A folder with files of several formats is refused: they may be copies of each other, or parts of one table.
+    A folder with files of several formats is refused: they may be copies of each other, or parts of one table. So is
+    the folder of a Delta or Iceberg table, where files of older versions lie beside those of today.
     """
     if path.is_dir():
+        _refuse_versioned(path)
         files_of = {format: files for format in FORMATS if (files := format.files_in(path))}
         if len(files_of) > 1:
             one, other, *_ = (files[0].relative_to(path) for files in files_of.values())
@@ -374,6 +417,19 @@ def find_files(path: Path) -> tuple[Format, list[Path]]:
     if path.stat().st_size == 0:
         raise ValueError(f"{path} is an empty file: nothing was ever written to it")
     return format, [path]
+
+
+def _refuse_versioned(folder: Path) -> None:
+    if (folder / "_delta_log").is_dir():
+        kind, scan = "Delta", "delta_scan"
+    elif (folder / "metadata").is_dir() and any((folder / "metadata").glob("*.metadata.json")):
+        kind, scan = "Iceberg", "iceberg_scan"
+    else:
+        return
+    raise ValueError(
+        f"{folder} is a table of {kind}, whose folder holds rows of older versions too: write those of today to "
+        f"Parquet first, as DuckDB does by COPY (FROM {scan}('{folder}')) TO 'rows.parquet'"
+    )
 
 
 def describe_folder(folder: Path) -> str:

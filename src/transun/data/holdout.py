@@ -4,12 +4,14 @@ A certificate is worth as much as its rows are like those that the model will me
 rows of the same days and of the same users; the last rows stand for tomorrow, and whole groups for new users.
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from transun.data.split import EmptyPartError, by_hash, by_row, by_time
+from transun.data.row_rules import FromMoment, HashedGroups, HashedRows, RowRule
+from transun.data.split import EmptyPartError, by_hash, by_row, by_time, moment_of, moments
 from transun.data.table import as_times, column_array
 from transun.support.extras import need
 
@@ -26,6 +28,11 @@ _SAMPLE = 1000
 _TIME_NAMES = ("year", "week", "day", "date", "time", "timestamp")
 
 
+# Added to the seed for validation groups. With that of the first split no group would be left over: all training groups
+# have small hashes.
+_VALIDATION = 1_000_003
+
+
 class HoldOut(ABC):
     """A rule that parts the rows of a table into training rows and rows held out."""
 
@@ -36,6 +43,18 @@ class HoldOut(ABC):
     @abstractmethod
     def words(self, held_out: "pa.Table", seed: int) -> str:
         """How these rows were chosen, for the reader of a certificate."""
+
+    @abstractmethod
+    def rules(self, sample: "pa.Table", share: float, valid_share: float, seed: int) -> tuple[RowRule, RowRule]:
+        """Which rows of a table larger than memory are held out, and which of the others are validation rows.
+
+        Args:
+            sample: rows of the table, from which the rule may learn what it needs to know of all.
+            share: about how many of all rows are held out.
+            valid_share: about how many of the others are validation rows.
+            seed: of the hashes.
+
+        """
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -71,6 +90,9 @@ class HoldOutRows(HoldOut):
     def split(self, table: "pa.Table", share: float, seed: int) -> tuple["pa.Table", "pa.Table"]:
         return by_row(table, 1.0 - share, seed)
 
+    def rules(self, sample: "pa.Table", share: float, valid_share: float, seed: int) -> tuple[RowRule, RowRule]:
+        return HashedRows(share, seed), HashedRows(valid_share, seed, "split.valid")
+
     def words(self, held_out: "pa.Table", seed: int) -> str:
         return f"single rows, by a hash of the row number, seed {seed}"
 
@@ -97,6 +119,13 @@ class HoldOutTime(HoldOut):
 
     def split(self, table: "pa.Table", share: float, seed: int) -> tuple["pa.Table", "pa.Table"]:
         return by_time(table, self.column, share=1.0 - share)
+
+    def rules(self, sample: "pa.Table", share: float, valid_share: float, seed: int) -> tuple[RowRule, RowRule]:
+        """From a moment on that the sample tells: as many rows as in the sample, but for its sampling error."""
+        moment = moment_of(sample, self.column, 1.0 - share) if share else math.inf
+        kept = sample.filter(need("pyarrow").array(moments(sample, self.column) < moment))
+        valid = moment_of(kept, self.column, 1.0 - valid_share) if valid_share and len(kept) else math.inf
+        return FromMoment(self.column, moment), FromMoment(self.column, valid)
 
     def words(self, held_out: "pa.Table", seed: int) -> str:
         first = need("pyarrow.compute").min(column_array(held_out, self.column)).as_py()
@@ -125,6 +154,9 @@ class HoldOutGroups(HoldOut):
     def split(self, table: "pa.Table", share: float, seed: int) -> tuple["pa.Table", "pa.Table"]:
         return by_hash(table, self.column, 1.0 - share, seed)
 
+    def rules(self, sample: "pa.Table", share: float, valid_share: float, seed: int) -> tuple[RowRule, RowRule]:
+        return HashedGroups(self.column, share, seed), HashedGroups(self.column, valid_share, seed + _VALIDATION)
+
     def words(self, held_out: "pa.Table", seed: int) -> str:
         groups = len(column_array(held_out, self.column).unique())
         return f"all rows of {groups:,} values of {self.column!r}, by a hash of the value, seed {seed}"
@@ -138,8 +170,7 @@ class HoldOutGroups(HoldOut):
         return (self.column,)
 
     def validation_split(self, table: "pa.Table", share: float, seed: int) -> tuple["pa.Table", "pa.Table | None"]:
-        # With the seed of the first split no group would be left over: all training groups have small hashes.
-        return super().validation_split(table, share, seed + 1_000_003)
+        return super().validation_split(table, share, seed + _VALIDATION)
 
     def __str__(self) -> str:
         return f"group:{self.column}"

@@ -20,7 +20,7 @@ from transun.support.extras import need
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["infer"]
+__all__ = ["guess", "infer"]
 
 _ID_NAME = re.compile(r"(?:.*_)?(?:id|uid|code|key|sku|zip|ID)|.*[a-z0-9](?:ID|Id)")
 _INDEX_NAME = re.compile(rf"|Unnamed: 0|{PANDAS_INDEX.pattern}")
@@ -85,6 +85,18 @@ def infer(
 
     """
     table = read_table(source)
+    return guess(table, target, weight=weight, columns=columns, exclude=exclude).fit(table)
+
+
+def guess(
+    table: "pa.Table",
+    target: str,
+    *,
+    weight: str | None = None,
+    columns: Mapping[str, Kind] | None = None,
+    exclude: Iterable[str] = (),
+) -> Features:
+    """The features that `infer` fits, not fitted yet; arguments as there."""
     y = targets(table, target)
     declared = dict(columns or {})
     taken = {target, *require_columns(table.column_names, exclude), *([weight] if weight else [])}
@@ -100,7 +112,7 @@ def infer(
     if not kinds:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in why.items()) or "there is no other"
         raise ValueError(f"no column of the table is of use for {target!r} ({reasons}): add some that are known before")
-    return Features(kinds, why).fit(table)
+    return Features(kinds, why)
 
 
 @dataclass(frozen=True)

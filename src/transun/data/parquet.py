@@ -1,15 +1,23 @@
 """Parquet files as one long table: their row groups, whether the files agree, and how to read some of the rows."""
 
+import copy
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import accumulate
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from transun.data import hashing
 from transun.data.schema import NOTHING, agreed_content, require_columns
 from transun.support.extras import need
+from transun.support.paths import arrow_arguments
+
+if TYPE_CHECKING:
+    from transun.data.row_rules import RowRule
 
 __all__ = ["ParquetFiles", "Piece", "RowGroup", "RowRange", "cuts", "segments"]
 
@@ -37,10 +45,11 @@ class RowRange(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """A few rows as an Arrow table; its first row is row `first` of `file`."""
+    """A few rows of one row group as an Arrow table; row i of it is row `rows[i]` of `file`."""
 
     file: Path
-    first: int
+    group: int
+    rows: NDArray[np.int64]
     table: Any
 
 
@@ -74,7 +83,26 @@ class ParquetFiles:
                     self.groups.append(RowGroup(file, number, first, rows))
                     first += rows
         self.rows = [group.rows for group in self.groups]
-        """The number of rows of each row group."""
+        """The number of rows of each row group that are read."""
+        self.rule: RowRule | None = None
+        self._before = list(accumulate((group.rows for group in self.groups), initial=0))
+
+    def where(self, rule: "RowRule", rows: Sequence[int]) -> "ParquetFiles":
+        """The same files with the rows alone that a rule holds for.
+
+        Args:
+            rule: it sees the numbers of rows in all files together.
+            rows: for how many rows of each row group it holds. Whoever knows that has read all rows; the shares of
+                workers and the number of batches follow from it.
+
+        """
+        part = copy.copy(self)
+        part.rule, part.rows = rule, list(rows)
+        return part
+
+    def numbers(self, piece: Piece) -> NDArray[np.int64]:
+        """The number of each row of a piece, counted over all files."""
+        return piece.rows + (self._before[piece.group] - self.groups[piece.group].first)
 
     def segments(self, seed: int | None = None, index: int = 0, count: int = 1) -> list[RowRange]:
         """The rows that worker `index` of `count` reads, by default all of them in order; see `segments`."""
@@ -82,20 +110,30 @@ class ParquetFiles:
 
     def read(self, segments: Iterable[RowRange], columns: Sequence[str]) -> Iterator[Piece]:
         """The rows of the segments in small pieces, only the named columns."""
+        needed = list(dict.fromkeys([*columns, *(self.rule.columns if self.rule else ())]))
         for number, start, stop in segments:
             group = self.groups[number]
             with _opened(group.file) as opened:
-                row = 0  # the number of the batch's first row in the row group
-                for batch in opened.iter_batches(_PIECE_ROWS, row_groups=[group.number], columns=list(columns)):
+                first, row = group.first, 0  # of the batch: in the file, and among the rows of the group that are read
+                for batch in opened.iter_batches(_PIECE_ROWS, row_groups=[group.number], columns=needed):
                     if row >= stop:
                         break
-                    low, high = max(start - row, 0), min(stop - row, len(batch))
+                    table = need("pyarrow").Table.from_batches([batch])
+                    piece = self._kept(Piece(group.file, number, np.arange(first, first + len(table)), table))
+                    first += len(table)
+                    low, high = max(start - row, 0), min(stop - row, len(piece.rows))
+                    row += len(piece.rows)
                     if low < high:
-                        table = need("pyarrow").Table.from_batches([batch.slice(low, high - low)])
-                        yield Piece(group.file, group.first + row + low, table)
-                    row += len(batch)
+                        table = piece.table.slice(low, high - low).select(list(columns))
+                        yield piece._replace(rows=piece.rows[low:high], table=table)
                 if row < stop:
                     raise ValueError(f"{group.file} has lost rows since it was opened: read it anew")
+
+    def _kept(self, piece: Piece) -> Piece:
+        if self.rule is None:
+            return piece
+        kept = self.rule.holds(piece.table, self.numbers(piece))
+        return piece._replace(rows=piece.rows[kept], table=piece.table.filter(need("pyarrow").array(kept)))
 
 
 def cuts(total: int, parts: int) -> list[int]:
@@ -141,7 +179,8 @@ def _opened(file: Path) -> Iterator[Any]:
     arrow, parquet = need("pyarrow"), need("pyarrow.parquet")
     try:
         # A memory map would be faster on a repeated pass, and count every page of the file as memory of the process.
-        with parquet.ParquetFile(file, buffer_size=_BUFFER_BYTES, pre_buffer=False) as opened:
+        name, where = arrow_arguments(file)
+        with parquet.ParquetFile(name, buffer_size=_BUFFER_BYTES, pre_buffer=False, **where) as opened:
             yield opened
     except FileNotFoundError:
         raise FileNotFoundError(f"{file} is gone: somebody removed it while it was read") from None

@@ -13,7 +13,7 @@ from torch import Tensor
 from transun.data import hashing
 from transun.data.dataset import Dataset
 
-__all__ = ["SeenRows", "row_hashes"]
+__all__ = ["SeenMatches", "SeenRows", "row_hashes"]
 
 # Hashes kept: all for small tables, and for larger ones a sample that takes 87 kB as text.
 _KEPT = 8192
@@ -83,6 +83,21 @@ class SeenRows:
         single = distinct[counts == 1]
         return cls(len(data), len(single), int((counts == 2).sum()), 1.0, single)._sampled()
 
+    @classmethod
+    def of_sample(cls, data: Dataset, rows: int) -> Self:
+        """What to remember of so many training rows, from a random sample of them.
+
+        n₁ counts remembered rows alone, since no other row can be recognised; a pair of equal rows is in the sample
+        with the square of its share, and one of them with the share, so that n₂ is that of the sample over the share.
+
+        >>> data = Dataset({"a": torch.arange(100)}, torch.arange(100.0))
+        >>> seen = SeenRows.of_sample(data.take(torch.arange(0, 100, 2)), rows=100)
+        >>> seen.share(row_hashes(data.x, data.y))
+        1.0
+        """
+        seen = cls.of(data)
+        return cls(rows, seen.once, seen.twice * rows / len(data), seen.reach, seen.hashes)
+
     def joined(self, other: "SeenRows | None") -> "SeenRows":
         """What to remember of these rows and of those of an earlier training, which may be the same rows."""
         if other is None:
@@ -99,8 +114,15 @@ class SeenRows:
 
     def share(self, hashes: Hashes) -> float:
         """The share of the rows with these `row_hashes` that were training rows; 0 where chance may explain it."""
-        matches = len(np.intersect1d(hashes[hashes <= self.reach], self.hashes))
-        return self._share(matches, len(hashes) * self.reach)
+        return self.share_of(self.matches(hashes))
+
+    def matches(self, hashes: Hashes) -> "SeenMatches":
+        """Which of the remembered rows are among rows with these `row_hashes`; those of two chunks add up."""
+        return SeenMatches(len(hashes), np.intersect1d(hashes[hashes <= self.reach], self.hashes))
+
+    def share_of(self, matches: "SeenMatches") -> float:
+        """The share of rows that were training rows, from their matches."""
+        return self._share(len(matches.hashes), matches.rows * self.reach)
 
     def _share(self, matches: float, tried: float) -> float:
         # n₂ is a count itself: three standard errors more, and at least three rows.
@@ -139,6 +161,21 @@ class SeenRows:
             return self
         hashes = self.hashes[:_KEPT]
         return type(self)(self.rows, self.once, self.twice, float(hashes[-1]), hashes)
+
+
+@dataclass(frozen=True)
+class SeenMatches:
+    """How many rows were looked at, and which of the remembered hashes are theirs, ascending.
+
+    >>> SeenMatches(2, np.array([0.5])) + SeenMatches(1, np.array([0.25, 0.5]))
+    SeenMatches(rows=3, hashes=array([0.25, 0.5 ]))
+    """
+
+    rows: int
+    hashes: Hashes
+
+    def __add__(self, other: "SeenMatches") -> "SeenMatches":
+        return SeenMatches(self.rows + other.rows, np.union1d(self.hashes, other.hashes))
 
 
 def _integers(values: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ from transun.support.extras import need
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["EmptyPartError", "by_hash", "by_row", "by_time", "cutoff_of", "hash_rows"]
+__all__ = ["EmptyPartError", "by_hash", "by_row", "by_time", "cutoff_of", "hash_rows", "moment_of", "moments"]
 
 
 class EmptyPartError(ValueError):
@@ -89,9 +89,9 @@ def by_time(
     if (cutoff is None) == (share is None):
         raise ValueError("by_time needs either a cutoff or a share")
     table = read_table(source)
-    moments = _moments(table, column)
-    limit = _quantile(moments, column, share) if share is not None else _limit(table, column, cutoff)
-    return _parts(table, moments < limit, f"time {column!r}")
+    times = moments(table, column)
+    limit = _quantile(times, column, share) if share is not None else _limit(table, column, cutoff)
+    return _parts(table, times < limit, f"time {column!r}")
 
 
 def cutoff_of(source: Any, column: str, share: float) -> datetime | float:
@@ -101,13 +101,22 @@ def cutoff_of(source: Any, column: str, share: float) -> datetime | float:
     3
     """
     table = read_table(source)
-    moments = _moments(table, column)
-    limit = _quantile(moments, column, share)
+    times = moments(table, column)
+    limit = _quantile(times, column, share)
     array = column_array(table, column)
     if _is_number(array.type):
         return float(limit) if isinstance(limit, np.floating) else int(limit)
-    moment: datetime = as_times("", array)[int(np.flatnonzero(moments == limit)[0])].as_py()
+    moment: datetime = as_times("", array)[int(np.flatnonzero(times == limit)[0])].as_py()
     return moment
+
+
+def moment_of(table: "pa.Table", column: str, share: float) -> float:
+    """The number, in the units of `moments`, that about `share` of the rows are below.
+
+    >>> moment_of(read_table({"day": [1, 2, 3, 4]}), "day", 0.5)
+    3.0
+    """
+    return float(_quantile(moments(table, column), column, share))
 
 
 def hash_rows(table: "pa.Table", columns: str | tuple[str, ...], seed: int) -> np.ndarray:
@@ -143,7 +152,8 @@ def _key(table: "pa.Table", name: str) -> "pa.Array":
     return as_ids(f"column {name!r}", array)
 
 
-def _moments(table: "pa.Table", column: str) -> np.ndarray:
+def moments(table: "pa.Table", column: str) -> np.ndarray:
+    """A column of times as microseconds since 1970, or of numbers as they are; no value may be missing."""
     pa, compute = need("pyarrow"), need("pyarrow.compute")
     array = column_array(table, column)
     if array.null_count:
@@ -176,17 +186,17 @@ def _limit(table: "pa.Table", column: str, cutoff: Any) -> float:
     return int(pa.scalar(moment).cast(pa.timestamp("us", zone)).cast(pa.int64()).as_py())
 
 
-def _quantile(moments: np.ndarray, column: str, share: float) -> Any:
-    if len(moments) == 0:
+def _quantile(times: np.ndarray, column: str, share: float) -> Any:
+    if len(times) == 0:
         raise ValueError(f"the table has no rows to split by {column!r}")
-    rank = min(round(_checked_share(share) * len(moments)), len(moments) - 1)
-    limit = np.partition(moments, rank)[rank]
+    rank = min(round(_checked_share(share) * len(times)), len(times) - 1)
+    limit = np.partition(times, rank)[rank]
     # Rows of one moment stay together: the cutoff is this moment or the next, whichever leaves nearly the share before
     # it, but not the first of all moments, which leaves nothing.
-    later = moments[moments > limit]
+    later = times[times > limit]
     if not len(later):
         return limit
-    before, after = (float((moments < moment).mean()) for moment in (limit, later.min()))
+    before, after = (float((times < moment).mean()) for moment in (limit, later.min()))
     return limit if before > 0.0 and share - before <= after - share else later.min()
 
 

@@ -14,6 +14,8 @@ from transun.data.dataset import Batch, tensor
 from transun.data.formats import PARQUET
 from transun.data.parquet import ParquetFiles, Piece, RowRange, cuts
 from transun.data.prefetch import prefetch
+from transun.data.row_rules import RowRule
+from transun.support.paths import as_path, is_path
 
 __all__ = ["Encoder", "ParquetStream", "buffers"]
 
@@ -110,6 +112,12 @@ class ParquetStream:
         part._index, part._count = self._index * count + index, self._count * count
         return part
 
+    def where(self, rule: RowRule, rows: Sequence[int]) -> Self:
+        """The rows alone that a rule holds for; see `ParquetFiles.where`. A part that is sharded is not cut again."""
+        part = copy.copy(self)
+        part._files = self._files.where(rule, rows)
+        return part
+
     def to(self, device: torch.device | str) -> Self:
         """The same rows with batches on another device; whole buffers are moved there in the background."""
         moved = copy.copy(self)
@@ -196,8 +204,7 @@ class ParquetStream:
             try:
                 encoded = self.features.encode(piece.table.select(list(self.features.sources)))
             except ValueError as error:
-                last = piece.first + len(piece.table) - 1
-                raise ValueError(f"{piece.file}, rows {piece.first}..{last}: {error}") from error
+                raise ValueError(f"{piece.file}, rows {piece.rows[0]}..{piece.rows[-1]}: {error}") from error
             columns: ColumnTensors = dict(encoded.items())
             columns[_Y] = _finite(piece, self.target)
             if self.weight is not None:
@@ -217,13 +224,13 @@ def buffers(rows: int, capacity: int) -> list[int]:
 
 
 def _find(path: Paths) -> list[Path]:
-    if not isinstance(path, str | Path):
-        files = [Path(file) for file in path]
+    if not isinstance(path, (str, Path)) and not is_path(path):
+        files = [as_path(file) for file in path]
         missing = [file for file in files if not file.is_file()]
         if missing or not files:
             raise FileNotFoundError(f"there is no file {missing[0]}" if missing else "the list of files is empty")
         return files
-    path = Path(path)
+    path = as_path(path)
     if path.is_file():
         return [path]
     if not path.is_dir():
@@ -248,7 +255,7 @@ def _finite(piece: Piece, name: str, lowest: float = -torch.inf) -> Tensor:
         row = int(wrong.nonzero()[0])
         state = "is missing" if piece.table[name][row].as_py() is None else f"is {values[row].item():g}"
         raise ValueError(
-            f"{piece.file}, row {piece.first + row}: column {name!r} {state}, expected a finite float32 number"
+            f"{piece.file}, row {piece.rows[row]}: column {name!r} {state}, expected a finite float32 number"
             + (f" of at least {lowest:g}" if lowest > -torch.inf else "")
             + "; leave the row out of the file or fill the value"
         )

@@ -8,17 +8,17 @@ its row and what to do.
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from transun.data.csv_files import first_line
-from transun.data.formats import find_files
+from transun.data.formats import TableSource, find_files
 from transun.data.schema import holds_lists, holds_numbers, refuse_duplicates, require_columns
 from transun.data.text_values import looks_numeric
 from transun.support.extras import need
+from transun.support.paths import as_path, is_path
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,7 +50,8 @@ def read_table(source: Any, columns: Iterable[str] | None = None, *, verbatim: C
     Args:
         source: a pyarrow table; a pandas or polars frame; a dict of equally long arrays or lists, where a 2-D array is
             a column of lists; the path of a CSV or Parquet file, or of a folder of either, whose files are read in the
-            order of their names. Types of a CSV column are guessed from all its values, and empty text is missing.
+            order of their names, on this machine or in an object store (s3://bucket/orders). Types of a CSV column are
+            guessed from all its values, and empty text is missing.
         columns: the columns wanted, in this order; None keeps all. Parquet files are read for these columns only.
         verbatim: columns of which a CSV file is read as text, as it is written, and no type is guessed.
 
@@ -59,8 +60,10 @@ def read_table(source: Any, columns: Iterable[str] | None = None, *, verbatim: C
 
     """
     wanted = None if columns is None else tuple(columns)
-    if isinstance(source, (str, PathLike)):
-        table = _from_path(Path(source), wanted, verbatim)
+    if is_path(source):
+        table = _from_path(as_path(source), wanted, verbatim)
+    elif isinstance(source, TableSource):
+        table = need("pyarrow").concat_tables([piece for piece, _ in source.stream(wanted).pieces()])
     elif isinstance(source, Mapping):
         # Arrays of unequal length are an error of pyarrow, and a clear one.
         table = need("pyarrow").table({str(name): _from_values(str(name), values) for name, values in source.items()})

@@ -14,11 +14,15 @@ from transun.support.extras import need
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Vocabulary", "frequent", "unify"]
+__all__ = ["IdCounts", "Vocabulary", "unify"]
 
 _INTEGER = r"^-?\d{1,18}$"
 # A dense table may be this many times larger than the vocabulary before hashing is the better use of memory.
 _SPARSE = 8
+# Ids that are counted at most: 64 MB of integers and their counts.
+CAPACITY = 1 << 22
+# Entries that may wait to be joined with the counts of other rows, and the most parts that may.
+_PENDING, _MOST_PARTS = 1 << 20, 256
 # The largest vocabulary in which ids are looked up that differ in case or blanks only.
 _HINTED = 1 << 20
 
@@ -179,16 +183,68 @@ def unify(arrays: Sequence["pa.Array"]) -> list["pa.Array"]:
     return [compute.cast(array, pa.large_string()) for array in arrays]
 
 
-def frequent(arrays: Sequence["pa.Array"], min_count: int) -> "pa.Array":
-    """The distinct ids that occur at least `min_count` times in the arrays together, in ascending order.
+@dataclass(frozen=True)
+class IdCounts:
+    """How often each id occurs in some rows; `a + b` counts the rows of both.
 
-    Ascending, so that indices do not depend on the order of the rows.
+    At most `capacity` ids are remembered, the commonest ones (Misra and Gries 1982): where there are more, the count of
+    the first one too many is subtracted from all, and ids without a count are forgotten. So a count is never too high,
+    and too low by `missed` at the most, which is at most the number of rows over `capacity`, in whatever order and
+    grouping counts were added. While the ids fit, counts are exact.
+
+    Attributes:
+        parts: pairs of distinct ids and their counts; an id may be in several parts, which are joined now and then.
+        capacity: the most ids to remember.
+        missed: by how much a count may be too low.
 
     >>> import pyarrow
-    >>> frequent([pyarrow.array([3, 1]), pyarrow.array([3, 2, 2])], 2).to_pylist()
-    [2, 3]
+    >>> counts = IdCounts.of([pyarrow.array([3, 1, 3])]) + IdCounts.of([pyarrow.array([3, 2, 2])])
+    >>> counts.frequent(2).to_pylist(), counts.missed
+    ([2, 3], 0)
+    >>> few = IdCounts.of([pyarrow.array([3, 1, 3, 3, 2, 2])], capacity=2)
+    >>> few.frequent(1).to_pylist(), few.missed
+    ([2, 3], 1)
+
     """
-    pa, compute = need("pyarrow"), need("pyarrow.compute")
-    values, counts = pa.concat_arrays(unify(arrays)).value_counts().flatten()
-    values = values.filter(compute.greater_equal(counts, min_count))
-    return values.take(compute.sort_indices(values))
+
+    parts: tuple[tuple["pa.Array", np.ndarray], ...]
+    capacity: int = CAPACITY
+    missed: int = 0
+
+    @staticmethod
+    def of(arrays: Sequence["pa.Array"], capacity: int = CAPACITY) -> "IdCounts":
+        """The counts of the ids in some arrays together, at least one."""
+        values, counts = need("pyarrow").concat_arrays(unify(arrays)).value_counts().flatten()
+        return IdCounts(((values, counts.to_numpy(zero_copy_only=False)),), capacity).joined()
+
+    def __add__(self, other: "IdCounts") -> "IdCounts":
+        parts = (*self.parts, *other.parts)
+        added = IdCounts(parts, min(self.capacity, other.capacity), self.missed + other.missed)
+        # Joined only when there is twice as much to join as the largest part holds: every id is then moved a few times.
+        sizes = [len(ids) for ids, _ in parts]
+        return added if sum(sizes) < 2 * max(sizes) + _PENDING and len(parts) < _MOST_PARTS else added.joined()
+
+    def frequent(self, min_count: int) -> "pa.Array":
+        """The ids that occur at least `min_count` times, in ascending order.
+
+        Ascending, so that indices do not depend on the order of the rows.
+        """
+        pa, compute = need("pyarrow"), need("pyarrow.compute")
+        ((ids, counts),) = self.joined().parts
+        ids = ids.filter(pa.array(counts >= min_count))
+        return ids.take(compute.sort_indices(ids))
+
+    def joined(self) -> "IdCounts":
+        """The same counts in one part, of `capacity` ids at the most."""
+        pa = need("pyarrow")
+        ids, counts = self.parts[0]
+        if len(self.parts) > 1:
+            column = pa.concat_arrays(unify([ids for ids, _ in self.parts]))
+            table = pa.table({"id": column, "count": np.concatenate([counts for _, counts in self.parts])})
+            sums = table.group_by("id").aggregate([("count", "sum")])
+            ids, counts = sums["id"].combine_chunks(), sums["count_sum"].to_numpy()
+        if len(ids) <= self.capacity:
+            return IdCounts(((ids, counts),), self.capacity, self.missed)
+        least = int(np.partition(counts, -self.capacity - 1)[-self.capacity - 1])
+        known = counts > least
+        return IdCounts(((ids.filter(pa.array(known)), counts[known] - least),), self.capacity, self.missed + least)

@@ -1,6 +1,8 @@
 """Tables written piece by piece, to a file that appears only when it is complete, or to standard output."""
 
+import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -8,6 +10,7 @@ from typing import IO, TYPE_CHECKING
 
 from transun.data.formats import CSV, FORMATS, Format, Writer
 from transun.support.files import replacing
+from transun.support.paths import is_remote
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,7 +25,8 @@ STDOUT = Path("-")
 def writing(path: Path) -> Iterator[Write]:
     """A function that appends a table to a file, in the format of its ending, or to standard output as CSV (path `-`).
 
-    The file is replaced when the `with` block ends; after an error the old one is still there. The first table decides
+    The file, on this machine or in an object store, is replaced when the `with` block ends; after an error the old one
+    is still there. The first table decides
     names and types.
 
     >>> import tempfile
@@ -37,6 +41,15 @@ def writing(path: Path) -> Iterator[Write]:
     if path == STDOUT:
         with _append(sys.stdout.buffer, format) as write:
             yield write
+        return
+    if is_remote(path):
+        # Through a file of this machine: a store must not get half a file when something fails on the way.
+        with tempfile.TemporaryFile(prefix="transun-") as local:
+            with _append(local, format) as write:
+                yield write
+            local.seek(0)
+            with path.open("wb") as stored:
+                shutil.copyfileobj(local, stored)
         return
     try:
         with replacing(path) as draft, draft.open("wb") as file, _append(file, format) as write:

@@ -34,7 +34,16 @@ from transun.metrics.metric import LEVEL, Interval
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["assess", "assess_sums", "is_biased", "require_segments", "requirement_names", "total_interval"]
+__all__ = [
+    "assess",
+    "assess_sums",
+    "is_biased",
+    "require_finite",
+    "require_segments",
+    "requirement_names",
+    "segment_metrics",
+    "total_interval",
+]
 
 # The columns of a sample in the order in which a metric takes them.
 _VALUES = ("pred", "y", "weight")
@@ -64,10 +73,10 @@ def assess(
     (0.0, 1.0)
 
     """
-    _require_finite(pred)
+    require_finite(pred)
     rows = ArrayRows(y, pred, np.ones(len(y)) if weight is None else weight, segments)
     first = first_pass(rows, sample_size=len(y))
-    second = second_pass(rows, first, [metric for metric in metrics.STANDARD if metric.name not in TOTALS])
+    second = second_pass(rows, first, segment_metrics())
     assessment = assess_sums(first, second)
     if kappa is None:
         return assessment
@@ -82,6 +91,11 @@ def require_segments(table: "pa.Table") -> None:
     """Raise a `ValueError` for a column whose values name rows instead of segments; call it before long work."""
     ones = np.ones(len(table))
     first_pass(ArrayRows(ones, ones, ones, table), sample_size=len(table))
+
+
+def segment_metrics() -> list[Metric]:
+    """The metrics of every segment of an assessment besides those of its totals: the rest of the standard ones."""
+    return [metric for metric in metrics.STANDARD if metric.name not in TOTALS]
 
 
 def assess_sums(first: FirstPass, second: SecondPass, cause: str = "") -> Assessment:
@@ -190,7 +204,8 @@ def _segment_metrics(second: SecondPass, column: str, index: int) -> list[Estima
     return _estimates(second.by_segment, second.meters[column][index], tuple(sample[name][inside] for name in _VALUES))
 
 
-def _require_finite(pred: Floats) -> None:
+def require_finite(pred: Floats) -> None:
+    """Raise a `ValueError` if a prediction is not a number: the model is of no use."""
     wrong = np.flatnonzero(~np.isfinite(pred))
     if len(wrong):
         raise ValueError(

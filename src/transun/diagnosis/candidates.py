@@ -21,7 +21,7 @@ class NamedTransform:
     def forward(self, values: Floats) -> Floats:
         """T(values); a value outside the domain is replaced by the nearest end of the domain."""
         low, high = self.transform.bounds
-        return self.transform(torch.from_numpy(values).clamp(low, high)).numpy()
+        return self.transform(torch.tensor(values).clamp(low, high)).numpy()
 
     def inverse(self, u: Floats) -> Floats:
         """T⁻¹(u)."""

@@ -43,6 +43,11 @@ class CorrectionTrial:
     correction: Correction
     space: NamedTransform
 
+    def fit(self, y: Floats, pred: Floats, weight: Floats) -> Correction:
+        """The correction learned from some rows; it takes predictions in `space`."""
+        u = torch.from_numpy(self.space.forward(pred))
+        return self.correction.fit(u, torch.from_numpy(y), self.space.transform, torch.from_numpy(weight))
+
 
 def correction_trials(named: NamedTransform, scheme: PowerVariance, rows: int) -> list[CorrectionTrial]:
     """The corrections to try: constant and binned smearing under T, isotonic, and GTS by the prediction."""
@@ -69,14 +74,13 @@ def correction_trials(named: NamedTransform, scheme: PowerVariance, rows: int) -
 def out_of_fold(trial: CorrectionTrial, y: Floats, pred: Floats, weight: Floats, fold: np.ndarray) -> Floats:
     """Corrected predictions (n,), each from a correction that was learned without its fold."""
     u = torch.from_numpy(trial.space.forward(pred))
-    target, mass = torch.from_numpy(y), torch.from_numpy(weight)
     result = torch.empty_like(u)
     for index in range(FOLDS):
         held_out = torch.from_numpy(fold == index)
         if not bool(held_out.any()):
             continue
-        rest = ~held_out
-        fitted = trial.correction.fit(u[rest], target[rest], trial.space.transform, mass[rest])
+        rest = fold != index
+        fitted = trial.fit(y[rest], pred[rest], weight[rest])
         result[held_out] = torch.cat([fitted(part).double() for part in torch.split(u[held_out], _ROWS_AT_A_TIME)])
     return result.numpy()
 

@@ -1,9 +1,9 @@
 """A saved model evaluated on a table: its predictions, their assessment, and the certificate that records it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import reduce
+from functools import partial, reduce
 from importlib.metadata import version
 from operator import add
 from pathlib import Path
@@ -12,47 +12,96 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from transun.data.columns import Chunk, Rows, S, is_numeric
 from transun.data.fingerprint import fingerprint
-from transun.data.seen_rows import row_hashes
+from transun.data.sample import HashSample
+from transun.data.schema import require_columns
+from transun.data.seen_rows import SeenMatches, row_hashes
 from transun.data.shift import TableShift
-from transun.diagnosis.assessment import assess
+from transun.data.spool import Spool
+from transun.diagnosis.assessment import assess, assess_sums, require_finite, segment_metrics
 from transun.diagnosis.moments import Floats
+from transun.diagnosis.passes import first_pass, second_pass
+from transun.diagnosis.reading import ColumnNames, ColumnRows, RowSource, UsableRows, usable_rows
 from transun.diagnosis.result import Assessment
-from transun.metrics import Estimate
+from transun.metrics import STANDARD, Estimate, SampleMetric
 from transun.models.certificate import Certificate, Measured, Part, write_certificate
 from transun.models.description import describe_model
 from transun.support.extras import need
 from transun.tables.model import TableModel
-from transun.tables.prediction import predict_in_chunks
+from transun.tables.prediction import PredictedChunk, predict_chunk, predict_in_chunks
 from transun.training.evaluation import predict_with_kappa
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Evaluation", "certify_folder", "evaluate_held_out", "evaluate_model", "whole_part"]
+__all__ = [
+    "Evaluation",
+    "Novelty",
+    "PredictedRows",
+    "certify_folder",
+    "evaluate_held_out",
+    "evaluate_model",
+    "evaluate_rows",
+    "whole_part",
+]
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The assessment of a model, with the predictions, targets and weights (n,) behind it.
+    """The assessment of a model, with a sample of the predictions "pred", targets "y" and weights behind it.
 
     `dropped` is the number of rows without a target, which are left out, and `seen` the estimated share of the others
     that were training rows of the model. `shift` counts what training has not seen.
     """
 
     assessment: Assessment
-    pred: Floats
-    y: Floats
-    weight: Floats | None
+    sample: HashSample
     dropped: int
     seen: float
     shift: TableShift
+
+    @property
+    def remark(self) -> str:
+        """Which numbers are of a sample of the rows, in a sentence; empty if none is."""
+        if self.sample.whole:
+            return ""
+        sampled = ", ".join(metric.name for metric in STANDARD if isinstance(metric, SampleMetric))
+        return (
+            f"{sampled} and differences between models are of {len(self.sample):,} of {self.assessment.rows:,} rows, "
+            "drawn by a hash of the row number; everything else is of all rows"
+        )
+
+
+@dataclass(frozen=True)
+class Novelty:
+    """What is new in some rows to a model: values and rows that training has not seen; those of two chunks add up.
+
+    Attributes:
+        rows: how many there are.
+        dropped: rows without a target or weight.
+        shift: what training has not seen of their columns.
+        seen: which training rows are among them; None where the model remembers none.
+
+    """
+
+    rows: int
+    dropped: int
+    shift: TableShift
+    seen: SeenMatches | None
+
+    def __add__(self, other: "Novelty") -> "Novelty":
+        seen = None if self.seen is None or other.seen is None else self.seen + other.seen
+        return Novelty(self.rows + other.rows, self.dropped + other.dropped, self.shift + other.shift, seen)
 
 
 def evaluate_model(
     trained: TableModel, source: Any, by: Sequence[str] = (), *, name: str = "the model", progress: bool | None = None
 ) -> Evaluation:
     """Predict the rows of a table, streamed, and assess the predictions against its target.
+
+    Memory does not grow with the rows: predictions of many rows go to a temporary file, 24 bytes a row and the columns
+    of segments. Rankings are then of a sample of a million rows; totals, errors and intervals are of all rows.
 
     Args:
         trained: the model.
@@ -62,29 +111,100 @@ def evaluate_model(
         progress: show it; None shows it on a terminal.
 
     """
-    columns = _segment_columns(trained, by)
-    pa = need("pyarrow")
-    numbers = [trained.target, *([trained.weight] if trained.weight else [])]
-    preds, parts, hashes, shifts = [], [], [], []
+    names = _names(trained, by)
+    numbers = [name for name in names.numbers if name != names.pred]
+    novelties = []
     label = f"evaluating {name}"
-    for chunk in predict_in_chunks(trained, source, numbers=numbers, keep=columns, label=label, progress=progress):
-        preds.append(chunk.pred.double())
-        parts.append(chunk.columns)
-        hashes.append(row_hashes(chunk.x, torch.from_numpy(_numbers(chunk.columns, trained.target).copy())))
-        shifts.append(chunk.shift)
-    table = pa.concat_tables(parts, promote_options="permissive")
-    pred = torch.cat(preds).numpy()
-    y, weight = _numbers(table, trained.target), _numbers(table, trained.weight) if trained.weight else None
-    usable = np.isfinite(y) & (np.isfinite(weight) if weight is not None else True)
-    if not usable.any():
+    with Spool() as spool:
+        for chunk in predict_in_chunks(trained, source, numbers=numbers, keep=names.by, label=label, progress=progress):
+            novelties.append(_novelty(trained, chunk))
+            spool.append(_with_prediction(chunk, names))
+        return _evaluation(trained, ColumnRows(spool.columns(), names, show=False), reduce(add, novelties))
+
+
+def evaluate_rows(
+    trained: TableModel, rows: Rows, by: Sequence[str] = (), *, progress: bool | None = None
+) -> Evaluation:
+    """The evaluation of a model on rows that live elsewhere; every number is computed from sums made there.
+
+    Rows are read three times and predicted twice, because nothing of the size of the data is kept. Where predictions
+    cost more than storage, write them beside the rows first, and use `diagnose_rows`.
+
+    Args:
+        trained: the model, which travels to the rows.
+        rows: see `transun.diagnosis.diagnose_rows`; they need the model's target column.
+        by: columns of segments.
+        progress: show it, where the engine can; None shows it on a terminal.
+
+    """
+    names = _names(trained, by)
+    numbers = [name for name in names.numbers if name != names.pred]
+    require_columns(rows.schema.names, [*trained.features.sources, *numbers, *names.by])
+    novelty = rows.total(partial(_novelty_of_chunk, trained, names), "evaluating", progress)
+    return _evaluation(trained, PredictedRows(trained, rows, names, progress), novelty)
+
+
+@dataclass(frozen=True)
+class PredictedRows:
+    """Rows that a model predicts chunk by chunk, wherever they are, and that are assessed there; a `RowSource`."""
+
+    trained: TableModel
+    rows: Rows
+    names: ColumnNames
+    show: bool | None = None
+
+    @property
+    def by(self) -> tuple[str, ...]:
+        """The columns of segments."""
+        return self.names.by
+
+    def is_numeric(self, column: str) -> bool:
+        """Whether a column of segments holds numbers."""
+        return is_numeric(self.rows, column)
+
+    def total(self, summarise: Callable[[UsableRows], S], label: str) -> S:
+        """The sum of `summarise(rows)` over the usable rows of all chunks, with their predictions."""
+        return self.rows.total(partial(_summarise_predicted, self.trained, self.names, summarise), label, self.show)
+
+
+def _summarise_predicted(
+    trained: TableModel, names: ColumnNames, summarise: Callable[[UsableRows], S], chunk: Chunk
+) -> S:
+    predicted = _with_prediction(_predicted(trained, names, chunk), names)
+    return summarise(usable_rows(Chunk(chunk.first, predicted, chunk.done), names))
+
+
+def _novelty_of_chunk(trained: TableModel, names: ColumnNames, chunk: Chunk) -> Novelty:
+    return _novelty(trained, _predicted(trained, names, chunk))
+
+
+def _predicted(trained: TableModel, names: ColumnNames, chunk: Chunk) -> PredictedChunk:
+    kept = [name for name in (*names.numbers, *names.by) if name != names.pred]
+    return predict_chunk(trained, chunk, list(dict.fromkeys(kept)))
+
+
+def _novelty(trained: TableModel, chunk: PredictedChunk) -> Novelty:
+    y = _numbers(chunk.columns, trained.target)
+    weight = None if trained.weight is None else _numbers(chunk.columns, trained.weight)
+    usable = np.isfinite(y) & (True if weight is None else np.isfinite(weight))
+    hashes = row_hashes(chunk.x, torch.from_numpy(y.copy()))[usable]
+    seen = None if trained.seen is None else trained.seen.matches(hashes)
+    return Novelty(len(y), int((~usable).sum()), chunk.shift, seen)
+
+
+def _with_prediction(chunk: PredictedChunk, names: ColumnNames) -> "pa.Table":
+    pred = chunk.pred.double().numpy()
+    require_finite(pred)
+    return chunk.columns.append_column(names.pred, need("pyarrow").array(pred))
+
+
+def _evaluation(trained: TableModel, source: RowSource, novelty: Novelty) -> Evaluation:
+    if novelty.dropped == novelty.rows:
         raise ValueError(f"no row has a target {trained.target!r}: there is nothing to judge by")
-    if weight is not None and (weight[usable] < 0.0).any():
-        raise ValueError(f"column {trained.weight!r} has weights below 0: use 0 to leave a row out")
-    y, pred, weight = y[usable], pred[usable], None if weight is None else weight[usable]
-    segments = table.select(columns).filter(pa.array(usable)) if columns else None
-    seen = 0.0 if trained.seen is None else trained.seen.share(np.concatenate(hashes)[usable])
-    dropped = int((~usable).sum())
-    return Evaluation(assess(pred, y, weight, segments), pred, y, weight, dropped, seen, reduce(add, shifts))
+    first = first_pass(source)
+    assessment = assess_sums(first, second_pass(source, first, segment_metrics()))
+    seen = 0.0 if trained.seen is None or novelty.seen is None else trained.seen.share_of(novelty.seen)
+    return Evaluation(assessment, first.sample, novelty.dropped, seen, novelty.shift)
 
 
 def evaluate_held_out(trained: TableModel, table: "pa.Table", by: Sequence[str] = ()) -> Assessment:
@@ -92,7 +212,7 @@ def evaluate_held_out(trained: TableModel, table: "pa.Table", by: Sequence[str] 
 
     The rows are encoded once, for predictions and slopes alike.
     """
-    columns = _segment_columns(trained, by)
+    columns = list(_names(trained, by).by)
     rows = trained.dataset(table)
     pred, kappa = predict_with_kappa(trained.model, rows)
     return assess(
@@ -150,14 +270,17 @@ def certify_folder(
     return certificate
 
 
-def _segment_columns(trained: TableModel, by: Sequence[str]) -> list[str]:
-    columns = list(dict.fromkeys(by))
+def _names(trained: TableModel, by: Sequence[str]) -> ColumnNames:
+    columns = tuple(dict.fromkeys(by))
     if trained.target in columns:
         raise ValueError(
             f"segments by the target {trained.target!r} would call every model biased, since what turned out high was "
             "predicted lower: use columns known beforehand"
         )
-    return columns
+    pred = "prediction"
+    while pred in (trained.target, trained.weight, *columns):
+        pred += " of the model"
+    return ColumnNames(trained.target, pred, trained.weight, columns)
 
 
 def _measured(estimates: Sequence[Estimate]) -> dict[str, Measured]:

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from transun import metrics
+from transun.data.sample import HashSample
 from transun.diagnosis.interval import TOTALS
 from transun.diagnosis.moments import Floats, RatioMoments
 from transun.diagnosis.reading import RowSource, SkippedRows, UsableRows
-from transun.diagnosis.sample import HashSample
 from transun.diagnosis.segmentation import MOST, Segmentation, by_number, by_text, quantile_edges
 from transun.metrics import Meter, Metric, SampleMetric
 

@@ -6,16 +6,17 @@ from typing import Any
 import numpy as np
 import torch
 
+from transun.corrections import Correction
 from transun.data import hashing
-from transun.data.columns import open_columns
+from transun.data.columns import Chunk, open_columns
+from transun.data.sample import HashSample
 from transun.diagnosis.advice import choose_head, variance_power_by_bins
-from transun.diagnosis.candidates import candidates, log_like
+from transun.diagnosis.candidates import NamedTransform, candidates, log_like
 from transun.diagnosis.correction_trials import (
     FEWEST,
     FOLDS,
     CorrectionTrial,
     correction_trials,
-    out_of_fold,
     right_total_least_error,
     run_trials,
 )
@@ -26,27 +27,112 @@ from transun.diagnosis.result import CorrectionResult
 from transun.diagnosis.retransformation import retransformation_test
 from transun.diagnosis.shape import effective_rows
 
-__all__ = ["Repair", "repair"]
+__all__ = ["Repair", "RowCorrection", "repair"]
+
+# The most rows that corrections are learned from.
+_SAMPLE = 1 << 20
 
 
 @dataclass(frozen=True)
 class Repair:
-    """The corrected predictions (n,), the correction that made them, and the results of all corrections.
+    """A correction of a column of predictions: how it was chosen, and how it is applied to rows.
 
     Attributes:
-        corrected: prediction of every row; of a row with a target out of fold.
         chosen: name of the correction.
         outcomes: results out of fold; the first is that of no correction.
         learned: number of rows with a target.
-        applied: number of rows without one; their correction is learned from all rows with a target.
+        applied: number of rows without one.
+        sampled: rows that the corrections were learned from: those with a target, or a sample of a million of them.
+        correct: corrects the rows of a chunk.
 
     """
 
-    corrected: Floats
     chosen: str
     outcomes: tuple[CorrectionResult, ...]
     learned: int
     applied: int
+    sampled: int
+    correct: "RowCorrection"
+
+    def corrected(self, source: Any) -> Floats:
+        """The corrected predictions (n,) of all rows; `correct` is for tables larger than memory."""
+        chunks = open_columns(source, self.correct.numbers).chunks()
+        return np.concatenate([self.correct(chunk) for chunk in chunks])
+
+
+@dataclass(frozen=True)
+class RowCorrection:
+    """The correction of a row with a target is learned without its fold, that of another row from all of them.
+
+    Args:
+        target: column of actual values.
+        pred: column of predictions.
+        weight: column of importance weights, or None.
+        space: the transform that the corrections compute in.
+        folds: the correction learned without each fold.
+        whole: the correction learned from all rows.
+        seed: of the folds, which are a hash of the row number.
+
+    """
+
+    target: str
+    pred: str
+    weight: str | None
+    space: NamedTransform
+    folds: tuple[Correction, ...]
+    whole: Correction
+    seed: int
+
+    @property
+    def numbers(self) -> list[str]:
+        """The columns that decide."""
+        return [self.target, self.pred, *([self.weight] if self.weight else [])]
+
+    def __call__(self, chunk: Chunk) -> Floats:
+        """The corrected predictions (n,) of the rows of a chunk."""
+        rows = _KnownRows.of(chunk, self.target, self.pred, self.weight)
+        u = torch.from_numpy(self.space.forward(rows.pred))
+        corrected = self.whole(u).double()
+        fold = _fold(rows.number, self.seed)
+        for index, correction in enumerate(self.folds):
+            inside = torch.from_numpy(rows.known & (fold == index))
+            corrected[inside] = correction(u[inside]).double()
+        return np.asarray(corrected.numpy())
+
+
+@dataclass(frozen=True)
+class _KnownRows:
+    """The numbers of a chunk, and which rows have a target and count."""
+
+    number: np.ndarray
+    y: Floats
+    pred: Floats
+    weight: Floats
+    known: np.ndarray
+
+    @staticmethod
+    def of(chunk: Chunk, target: str, pred: str, weight: str | None) -> "_KnownRows":
+        number = np.arange(chunk.first, chunk.first + len(chunk))
+        y, p = chunk.numbers(target), chunk.numbers(pred)
+        mass = chunk.numbers(weight) if weight else np.ones(len(y))
+        _check(number, p, mass, pred, weight)
+        known = np.isfinite(y) & (mass > 0.0)
+        require_squarable(number[known], target=y[known], prediction=p[known], weight=mass[known])
+        return _KnownRows(number, y, p, mass, known)
+
+    def summary(self) -> "_KnownSums":
+        columns = {name: getattr(self, name)[self.known] for name in ("y", "pred", "weight", "number")}
+        return _KnownSums(len(self.y), int(self.known.sum()), HashSample.of(_SAMPLE, columns["number"], columns))
+
+
+@dataclass(frozen=True)
+class _KnownSums:
+    rows: int
+    known: int
+    sample: HashSample
+
+    def __add__(self, other: "_KnownSums") -> "_KnownSums":
+        return _KnownSums(self.rows + other.rows, self.known + other.known, self.sample + other.sample)
 
 
 def repair(
@@ -59,11 +145,11 @@ def repair(
     seed: int = 0,
     progress: bool | None = None,
 ) -> Repair:
-    """Learn how to correct a column of predictions, and correct it.
+    """Learn how to correct a column of predictions; files are streamed.
 
     Every correction that a diagnosis tries is learned on four fifths of the rows with a target and applied to the
     rest, five times. Among the corrections that get the total right, the one of least error is chosen; if none does,
-    the one whose total is nearest.
+    the one whose total is nearest. Of more than a million rows with a target, a sample is learned from.
 
     Args:
         table: what `read_table` takes.
@@ -78,31 +164,26 @@ def repair(
     numbers = [target, pred, *([weight] if weight else [])]
     if len(set(numbers)) < len(numbers):
         raise ValueError(f"target, prediction and weight must be different columns, got {', '.join(numbers)}")
-    columns = open_columns(table, numbers)
-    chunks = list(columns.chunks())
-    y, p = (np.concatenate([chunk.numbers(name) for chunk in chunks]) for name in (target, pred))
-    mass = np.concatenate([chunk.numbers(weight) for chunk in chunks]) if weight else np.ones(len(y))
-    _check(p, mass, pred, weight)
-    known = np.flatnonzero(np.isfinite(y) & (mass > 0.0))
-    if len(known) < FEWEST:
+    rows = open_columns(table, numbers)
+    sums = rows.total(lambda chunk: _KnownRows.of(chunk, target, pred, weight).summary(), "reading", progress)
+    if sums.known < FEWEST:
         raise ValueError(
-            f"{len(known)} rows have a target {target!r}: a correction needs at least {FEWEST} to learn from"
+            f"{sums.known} rows have a target {target!r}: a correction needs at least {FEWEST} to learn from"
         )
-    y_known, p_known, mass_known = y[known], p[known], mass[known]
-    require_squarable(known, target=y_known, prediction=p_known, weight=mass_known)
-    trials = _trials(y_known, p_known, mass_known, pred)
-    fold = (hashing.uniform(torch.from_numpy(known), seed, "repair.fold").numpy() * FOLDS).astype(np.int64)
-    outcomes = run_trials(trials, y_known, p_known, mass_known, fold, progress)
+    sample = sums.sample.in_order()
+    y, p, mass, number = (sample[name] for name in ("y", "pred", "weight", "number"))
+    trials = _trials(y, p, mass, pred)
+    fold = _fold(number, seed)
+    outcomes = run_trials(trials, y, p, mass, fold, progress)
     chosen = _choose(trials, outcomes, method)
-    corrected = np.empty(len(p))
-    corrected[known] = out_of_fold(chosen, y_known, p_known, mass_known, fold)
-    others = np.setdiff1d(np.arange(len(p)), known)
-    if len(others):
-        space = chosen.space
-        u = torch.from_numpy(space.forward(p_known))
-        fitted = chosen.correction.fit(u, torch.from_numpy(y_known), space.transform, torch.from_numpy(mass_known))
-        corrected[others] = fitted(torch.from_numpy(space.forward(p[others]))).double().numpy()
-    return Repair(corrected, chosen.name, outcomes, len(known), len(others))
+    whole, *folds = (chosen.fit(y[of], p[of], mass[of]) for of in (fold >= 0, *(fold != k for k in range(FOLDS))))
+    correct = RowCorrection(target, pred, weight, chosen.space, tuple(folds), whole, seed)
+    return Repair(chosen.name, outcomes, sums.known, sums.rows - sums.known, len(sample), correct)
+
+
+def _fold(number: np.ndarray, seed: int) -> np.ndarray:
+    shares = hashing.uniform(torch.from_numpy(number), seed, "repair.fold").numpy()
+    return np.asarray((shares * FOLDS).astype(np.int64))
 
 
 def _trials(y: Floats, p: Floats, mass: Floats, pred: str) -> list[CorrectionTrial]:
@@ -132,12 +213,14 @@ def _choose(
     return by_name[best.name]
 
 
-def _check(p: Floats, mass: Floats, pred: str, weight: str | None) -> None:
+def _check(number: np.ndarray, p: Floats, mass: Floats, pred: str, weight: str | None) -> None:
     wrong = np.flatnonzero(~np.isfinite(p))
     if len(wrong):
         raise ValueError(
-            f"column {pred!r}, row {wrong[0]} has no prediction: drop such rows, or fill them in by the model"
+            f"column {pred!r}, row {number[wrong[0]]} has no prediction: drop such rows, or fill them in by the model"
         )
     bad = np.flatnonzero(~(mass >= 0.0))
     if len(bad):
-        raise ValueError(f"column {weight!r}, row {bad[0]} is {mass[bad[0]]:g}: a weight is a number, not below 0")
+        raise ValueError(
+            f"column {weight!r}, row {number[bad[0]]} is {mass[bad[0]]:g}: a weight is a number, not below 0"
+        )

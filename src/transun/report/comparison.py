@@ -24,7 +24,7 @@ _HOW = (
 class Comparison:
     """Assessments by model, paired differences to the first, and of each model its head and its size.
 
-    `seen` is the share of the rows that were training rows, by model.
+    `seen` is the share of the rows that were training rows, by model. `remark` says which numbers are of a sample.
     """
 
     name: str
@@ -36,6 +36,7 @@ class Comparison:
     seconds: Mapping[str, float | None]
     differences: tuple[PairedDifference, ...]
     seen: Mapping[str, float] = field(default_factory=dict)
+    remark: str = ""
 
 
 def comparison_document(comparison: Comparison) -> Document:
@@ -50,6 +51,8 @@ def comparison_document(comparison: Comparison) -> Document:
     figures = [Figure(signed_error_chart(levels), title) for title, levels in by_level.items()]
     tables = {title: level_table(levels) for title, levels in by_level.items()}
     warnings = [Paragraph([seen_warning(visible(name), seen)]) for name, seen in comparison.seen.items() if seen]
+    if comparison.remark:
+        warnings.append(Paragraph([comparison.remark]))
     return Document(
         "Models side by side",
         f"{visible(comparison.name)} · {comparison.rows:,} rows · target {visible(comparison.target)}",

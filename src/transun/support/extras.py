@@ -6,7 +6,19 @@ from types import ModuleType
 __all__ = ["need", "require"]
 
 # The extra of transun that installs a library; a library that is not listed is installed by its own name.
-EXTRAS = {"lightgbm": "lightgbm", "onnx": "onnx", "onnxruntime": "onnx", "onnxscript": "onnx"}
+EXTRAS = {
+    "dask": "dask",
+    "distributed": "dask",
+    "duckdb": "duckdb",
+    "lightgbm": "lightgbm",
+    "onnx": "onnx",
+    "onnxruntime": "onnx",
+    "onnxscript": "onnx",
+    "pyspark": "spark",
+    "ray": "ray",
+    "s3fs": "s3",
+    "upath": "s3",
+}
 
 # Packages that are not called like the library they install.
 PACKAGES = {"sklearn": "scikit-learn"}

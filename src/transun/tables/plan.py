@@ -3,7 +3,7 @@
 import ast
 import inspect
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -19,6 +19,7 @@ from transun.models import spec
 from transun.schemes import ReciprocalTarget
 from transun.support.suggest import did_you_mean
 from transun.support.text_form import dumps
+from transun.tables.folder import StreamedFolder
 from transun.tables.model import TableModel
 
 if TYPE_CHECKING:
@@ -127,6 +128,7 @@ def make_plan(
     exclude: Iterable[str] = (),
     weight: str | None = None,
     only: Only | None = None,
+    folder: StreamedFolder | None = None,
 ) -> Plan:
     """The plan for training rows. Every mistake that can be seen in the columns is reported here, before training.
 
@@ -138,6 +140,8 @@ def make_plan(
         exclude: columns that a guess must leave out, above all what is known only after the target.
         weight: the column of sample weights.
         only: "trees" or "network" plans that alone. None plans both, unless a head is named, which is a network's.
+        folder: what the table is a sample of, where the training rows are larger than memory; features are then those
+            of the folder, fitted to all of its rows.
 
     >>> table = read_table({"item": ["a", "b"] * 60, "gmv": [1.0, 2.0, 3.0, 400.0] * 30})
     >>> plan = make_plan(table, "gmv")
@@ -162,7 +166,10 @@ def make_plan(
     text, why = recommend(summary) if head is None else (head if isinstance(head, str) else dumps(head), "named by you")
     chosen = head if isinstance(head, Head) else parse_head(text)
     require_targets(chosen, text, y, target)
-    fitted = infer(table, target, weight=weight, exclude=excluded) if features is None else features.fit(table)
+    if folder is not None:
+        fitted, summary = folder.fitted(), replace(summary, rows=folder.rows)
+    else:
+        fitted = infer(table, target, weight=weight, exclude=excluded) if features is None else features.fit(table)
     trees, network = recommended and only != "network" and summary.negative == 0.0, only != "trees"
     return Plan(fitted, target, weight, summary, chosen, text, why, recommended, trees, network)
 

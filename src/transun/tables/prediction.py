@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from transun.data.columns import WHOLE_BELOW, Columns, open_columns
+from transun.data.columns import WHOLE_BELOW, Chunk, Columns, open_columns
 from transun.data.schema import MissingColumnError
 from transun.data.shift import TableShift
 from transun.support.progress import Progress
@@ -22,7 +22,7 @@ from transun.tables.model import TableModel
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["PredictedChunk", "predict_in_chunks", "shift_of"]
+__all__ = ["PredictedChunk", "predict_chunk", "predict_in_chunks", "shift_of"]
 
 # Smaller CSV files are read whole: types of columns that the model does not know are then guessed from all values.
 _WHOLE = WHOLE_BELOW
@@ -45,7 +45,6 @@ class PredictedChunk:
     shift: TableShift
 
 
-@torch.no_grad()
 def predict_in_chunks(
     trained: TableModel,
     source: Any,
@@ -90,15 +89,32 @@ def predict_in_chunks(
     columns = _open(trained, source, list(numbers), wanted, keep if verbatim else ())
     with Progress(label, columns.size, progress) as bar:
         for chunk in columns.chunks():
-            kept = chunk.table.select(wanted)
-            with _rows_counted_from(chunk.first):
-                if not verbatim:
-                    kept = trained.features.convert(kept)
-                    if columns.infers_types:
-                        _require_exact(kept)
-                predicted = _predict(trained, chunk.table, kept, quantiles)
+            predicted = predict_chunk(trained, chunk, wanted, verbatim, quantiles)
+            if columns.infers_types and not verbatim:
+                _require_exact(predicted.columns)
             yield predicted
             bar.advance(chunk.done)
+
+
+@torch.no_grad()
+def predict_chunk(
+    trained: TableModel, chunk: Chunk, wanted: Sequence[str], verbatim: bool = False, quantiles: Sequence[float] = ()
+) -> PredictedChunk:
+    """Predictions for some consecutive rows, which need nothing but the model and may be made anywhere.
+
+    Args:
+        trained: the model.
+        chunk: the rows.
+        wanted: columns to return too, in the types of training where the model knows them.
+        verbatim: return these as they are.
+        quantiles: levels between 0 and 1, for heads that have a law of y|x.
+
+    """
+    kept = chunk.table.select(list(wanted))
+    with _rows_counted_from(chunk.first):
+        if not verbatim:
+            kept = trained.features.convert(kept)
+        return _predict(trained, chunk.table, kept, quantiles)
 
 
 def shift_of(trained: TableModel, source: Any) -> TableShift:

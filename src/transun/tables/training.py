@@ -11,15 +11,17 @@ from transun.data.seen_rows import SeenRows
 from transun.data.split import EmptyPartError
 from transun.heads import Head
 from transun.models.network import Model
+from transun.support.paths import as_path
+from transun.tables.folder import StreamedFolder, is_larger_than_memory, survey_folder
 from transun.tables.model import TableModel, tabm
 from transun.tables.plan import Only, Plan, make_plan
-from transun.training.recipe import Recipe
+from transun.training.recipe import MOST_VALID, Recipe
 from transun.training.validated import fit_with_validation
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["hold_out", "train", "train_plan"]
+__all__ = ["hold_out", "require_test_share", "train", "train_folder", "train_plan"]
 
 
 def train(
@@ -36,16 +38,17 @@ def train(
     valid: Any = None,
     by: HoldOut = HoldOutRows(),
     base: Model | None = None,
+    stream: bool | None = None,
     resume: str | Path | None = None,
     progress: bool | None = None,
 ) -> TableModel:
-    """Train a model on a table: a frame, a CSV or Parquet file, a folder of them.
+    """Train a model on a table: a frame, a CSV or Parquet file, a folder of them, of any size.
 
     By default the model is a mixture of boosted trees and a network, with shares that validation rows decide; see
     `model.history.parts`. Whoever names a head, or starts from a base, gets a network with that head alone.
 
     Args:
-        source: the training rows; what `read_table` takes. For data larger than memory use `ParquetStream` and `fit`.
+        source: the training rows; what `read_table` takes.
         target: the column to predict.
         head: the method, or its text such as "LogSUN()". None recommends one by the targets and adds a last factor that
             makes the total right, see `balance`.
@@ -60,6 +63,9 @@ def train(
         by: how that share is chosen: `HoldOutRows()`, `HoldOutTime(column)` or `HoldOutGroups(column)`; choose it
             as for the rows that you judge the model by, see `hold_out`.
         base: a trained model without the head's last branches, to start from; see `fit`.
+        stream: read Parquet files again in every epoch instead of holding them in memory; the network then sees all
+            rows, and trees and the ranks of numbers are learned from a sample. None does so where the files would take
+            more than an eighth of the free memory.
         resume: a file that keeps the state of an interrupted training; see `fit`.
         progress: show a progress bar; None shows it on a terminal.
 
@@ -70,10 +76,26 @@ def train(
     True
 
     """
+    only = "network" if base else only
+    if is_larger_than_memory(source) if stream is None else stream:
+        if valid is not None:
+            raise ValueError("validation rows of a table larger than memory are a share of it: leave out `valid`")
+        folder = survey_folder(
+            as_path(source),
+            target,
+            weight=weight,
+            features=features,
+            exclude=exclude,
+            hold_out=by,
+            valid_share=recipe.valid_share,
+            most_valid=MOST_VALID,
+            seed=recipe.seed,
+            progress=progress,
+        )
+        plan = make_plan(folder.sample, target, head=head, weight=weight, only=only, folder=folder)
+        return train_folder(plan, folder, backbone(plan.features), recipe, base=base, resume=resume, progress=progress)
     table = read_table(source)
-    plan = make_plan(
-        table, target, head=head, features=features, exclude=exclude, weight=weight, only="network" if base else only
-    )
+    plan = make_plan(table, target, head=head, features=features, exclude=exclude, weight=weight, only=only)
     held = None if valid is None else read_table(valid)
     return train_plan(
         plan, table, backbone(plan.features), recipe, valid=held, by=by, base=base, resume=resume, progress=progress
@@ -128,6 +150,54 @@ def train_plan(
     return TableModel(plan.features, model, plan.target, plan.weight, history, seen)
 
 
+def train_folder(
+    plan: Plan,
+    folder: StreamedFolder,
+    backbone: Backbone,
+    recipe: Recipe = Recipe(),
+    *,
+    base: Model | None = None,
+    resume: str | Path | None = None,
+    progress: bool | None = None,
+) -> TableModel:
+    """Train the model that a plan describes on rows larger than memory.
+
+    Args:
+        plan: features, target, head, and whether there are trees and a network; see `make_plan`.
+        folder: the rows that the plan was made for.
+        backbone: of the network.
+        recipe: how to train.
+        base: a trained model to start from; see `fit`.
+        resume: a file for the state of an interrupted training; see `fit`.
+        progress: show a progress bar; None shows it on a terminal.
+
+    """
+    features, columns = plan.features, (plan.features, plan.target, plan.weight)
+    sample = folder.sampled(*columns)
+    model, history = fit_with_validation(
+        Model(backbone, plan.head, recipe.seed) if plan.network else None,
+        sample,
+        recipe,
+        valid=folder.validation(*columns),
+        balanced=plan.recommended,
+        trees=Trees(features.ids, features.bags, features.numeric) if plan.trees else None,
+        base=base,
+        stream=folder.stream(*columns),
+        resume=resume,
+        progress=progress,
+    )
+    return TableModel(features, model, plan.target, plan.weight, history, folder.seen(sample))
+
+
+def require_test_share(test_share: float) -> None:
+    """Raise a `ValueError` for a share of rows held out that leaves nothing to train on or nothing to judge by."""
+    if not 0.0 < test_share < 1.0:
+        raise ValueError(
+            f"the test share must lie strictly between 0 and 1, got {test_share:g}: without rows held out nobody could "
+            "tell what the totals are worth"
+        )
+
+
 def hold_out(source: Any, test_share: float, seed: int, by: HoldOut = HoldOutRows()) -> tuple["pa.Table", "pa.Table"]:
     """Training rows and test rows; judge a model by test rows chosen as those are that it will meet.
 
@@ -145,11 +215,7 @@ def hold_out(source: Any, test_share: float, seed: int, by: HoldOut = HoldOutRow
     [5]
 
     """
-    if not 0.0 < test_share < 1.0:
-        raise ValueError(
-            f"the test share must lie strictly between 0 and 1, got {test_share:g}: without rows held out nobody could "
-            "tell what the totals are worth"
-        )
+    require_test_share(test_share)
     table = read_table(source)
     require_columns(table.column_names, by.columns)
     try:

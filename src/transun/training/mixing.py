@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from transun.backbones import Trees
-from transun.data import Dataset, hashing
+from transun.data import Dataset, ParquetStream, hashing
 from transun.models.mixture import mix
 from transun.models.network import Model
 from transun.training.boosters import Booster, default_booster
@@ -56,6 +56,7 @@ def fit_parts(
     recipe: Recipe,
     *,
     booster: Booster | None = None,
+    stream: ParquetStream | None = None,
     resume: str | Path | None = None,
     progress: bool | None = None,
 ) -> tuple[Model, History]:
@@ -75,6 +76,8 @@ def fit_parts(
         inputs: names the columns for the trees.
         recipe: how to train the network; its budget is that of all parts together.
         booster: the library for trees; None takes LightGBM where it is installed, else scikit-learn.
+        stream: the rows of the network, where they are larger than memory; `data` is then a sample of them for the
+            trees, there are no folds, and validation rows must be given.
         resume: a file for the state of an interrupted training of the network; further folds have files beside it.
             Trees, and folds that were complete, are trained again, to the same result.
         progress: show progress bars; None shows them on a terminal.
@@ -85,7 +88,7 @@ def fit_parts(
     """
     began = time.perf_counter()
     booster = booster or default_booster()
-    folds = _folds(data, valid, recipe)
+    folds = _folds(data, valid, recipe) if stream is None or valid is None else [(data, *_halves(valid, recipe))]
     mixtures, histories = [], []
     for number, (rows, stopping, unseen) in enumerate(folds):
         spent = time.perf_counter() - began
@@ -96,6 +99,7 @@ def fit_parts(
             inputs,
             replace(recipe, budget=left, seed=recipe.seed + number),
             booster,
+            stream,
             None if resume is None else fold_file(resume, number),
             progress,
         )
@@ -104,7 +108,8 @@ def fit_parts(
     history = replace(histories[-1], parts=_mean_parts(histories), folds=len(folds))
     history.mixed_error = math.sqrt(sum(one.mixed_error**2 for one in histories) / len(folds))
     history.mixed_rows = sum(one.mixed_rows for one in histories)
-    history.train_rows, history.valid_rows = len(data), 0 if valid is None else len(valid)
+    history.train_rows = len(data if stream is None else stream)
+    history.valid_rows = 0 if valid is None else len(valid)
     history.seconds = time.perf_counter() - began
     return mix(mixtures, [1.0 / len(folds)] * len(folds)), history
 
@@ -117,7 +122,7 @@ def _folds(data: Dataset, valid: Dataset | None, recipe: Recipe) -> list[tuple[D
         if valid is None:
             rows, valid = recipe.split(data)
         assert valid is not None  # `why_no_trees` has seen to it
-        return [(rows, *valid.split(0.5, recipe.seed + 1))]
+        return [(rows, *_halves(valid, recipe))]
     fold = (hashing.uniform(torch.arange(len(data)), recipe.seed, "mixing.folds") * count).long()
     parts = []
     for number in range(count):
@@ -126,12 +131,18 @@ def _folds(data: Dataset, valid: Dataset | None, recipe: Recipe) -> list[tuple[D
     return parts
 
 
+def _halves(valid: Dataset, recipe: Recipe) -> tuple[Dataset, Dataset]:
+    """The validation rows that end the training of the parts, and those that decide the shares."""
+    return valid.split(0.5, recipe.seed + 1)
+
+
 def _fit_once(
     model: Model | None,
     data: tuple[Dataset, Dataset, Dataset],
     inputs: Trees,
     recipe: Recipe,
     booster: Booster,
+    stream: ParquetStream | None,
     resume: str | Path | None,
     progress: bool | None,
 ) -> tuple[Model, History]:
@@ -154,7 +165,8 @@ def _fit_once(
         if recipe.budget is not None:
             recipe = replace(recipe, budget=max(1e-3, budget - (time.perf_counter() - began)))
         device = "cpu" if recipe.device is None else recipe.device
-        history = fit(model, rows.to(device), recipe, valid=stopping.to(device), resume=resume, progress=progress)
+        trained_on = (rows if stream is None else stream).to(device)
+        history = fit(model, trained_on, recipe, valid=stopping.to(device), resume=resume, progress=progress)
         models.append(model.cpu())
         names.append("network")
     preds = torch.stack([predict(part, unseen).double() for part in models], 1)

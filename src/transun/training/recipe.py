@@ -16,7 +16,7 @@ __all__ = ["Recipe", "plain_recipe"]
 # A check costs as much as training on a third of the validation rows.
 _ROWS_PER_CHECK = 1 << 16
 # More validation rows would not end the training any better.
-_MOST_VALID = 50_000
+MOST_VALID = 50_000
 
 
 @dataclass(frozen=True, repr=False)
@@ -108,7 +108,7 @@ class Recipe:
         if not self.valid_share:
             return data, None
         try:
-            return data.split(1.0 - min(self.valid_share, _MOST_VALID / len(data)), self.seed)
+            return data.split(1.0 - min(self.valid_share, MOST_VALID / len(data)), self.seed)
         except ValueError:
             return data, None
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from transun.backbones import Trees
-from transun.data import Dataset
+from transun.data import Dataset, ParquetStream
 from transun.models.network import Model
 from transun.training.calibration import balance
 from transun.training.evaluation import some_rows
@@ -27,6 +27,7 @@ def fit_with_validation(
     balanced: bool = False,
     trees: Trees | None = None,
     base: Model | None = None,
+    stream: ParquetStream | None = None,
     resume: str | Path | None = None,
     progress: bool | None = None,
 ) -> tuple[Model, History]:
@@ -44,6 +45,8 @@ def fit_with_validation(
         balanced: what a `recipe.balance` of None means.
         trees: names the columns for trees beside the model; None wants no trees.
         base: a trained model to start from; see `fit`.
+        stream: the rows that the model is trained on, where they are larger than memory; `data` is then a sample of
+            them, from which trees and the last factor are learned.
         resume: a file for the state of an interrupted training; see `fit`.
         progress: show a progress bar; None shows it on a terminal.
 
@@ -57,7 +60,7 @@ def fit_with_validation(
 
     """
     rows, declared = data, valid
-    if valid is None:
+    if valid is None and stream is None:
         rows, valid = recipe.split(data)
     if model is not None and rows.weight is not None and (base is not None or not model.prepared):
         sample = None if base is None else some_rows(rows, recipe.seed)
@@ -65,14 +68,18 @@ def fit_with_validation(
         base = None
     obstacle = "no trees are wanted" if trees is None else why_no_trees(rows, valid)
     if trees is not None and valid is not None and obstacle is None:
-        model, history = fit_parts(model, data, declared, trees, recipe, resume=resume, progress=progress)
+        model, history = fit_parts(
+            model, data, declared, trees, recipe, stream=stream, resume=resume, progress=progress
+        )
         rows, valid = data, declared
     elif model is None:
         raise ValueError(f"there is nothing to train: {obstacle}")
     else:
         if recipe.device is not None:
             rows, valid = rows.to(recipe.device), None if valid is None else valid.to(recipe.device)
-        history = fit(model, rows, recipe, valid=valid, base=base, resume=resume, progress=progress)
+            stream = None if stream is None else stream.to(recipe.device)
+        trained_on = rows if stream is None else stream
+        history = fit(model, trained_on, recipe, valid=valid, base=base, resume=resume, progress=progress)
     if balanced if recipe.balance is None else recipe.balance:
         model = balance(model, rows, valid)
     return model if recipe.device is None else model.cpu(), history

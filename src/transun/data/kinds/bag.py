@@ -8,10 +8,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from transun.data.kinds.ids import Id, IdEncoder
+from transun.data.kinds.ids import Id, IdEncoder, count_ids
 from transun.data.kinds.kind import Inputs, Kind, require_fitted, require_values
 from transun.data.kinds.layout import Layout, Lists
 from transun.data.shift import Profile, Shift
+from transun.data.vocabulary import IdCounts
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,17 +58,19 @@ class Bag(Kind):
     def sources(self, name: str) -> tuple[str, ...]:
         return self.layout.sources(name)
 
-    def fit(self, name: str, table: "pa.Table", other_ids: Sequence["pa.Array"] = ()) -> Self:
-        ids, counts = self.layout.read(name, table)
+    def fit(self, name: str, table: "pa.Table", counts: IdCounts | None = None) -> Self:
+        ids, lengths = self.layout.read(name, table)
         require_values(name, 0.0 if len(ids) else 1.0)
-        width = int(counts.max()) if self.length is None else abs(self.length)
-        encoder = self.of if self.shares_table_with else self.of.learn(name, [ids, *other_ids])
-        return replace(self, width=width, of=encoder)
-
-    def grow(self, name: str, table: "pa.Table", other_ids: Sequence["pa.Array"] = ()) -> Self:
+        width = int(lengths.max()) if self.length is None else abs(self.length)
         if self.shares_table_with:
-            return self
-        return replace(self, of=self.of.extend(name, [self.ids(name, table), *other_ids]))
+            return replace(self, width=width)
+        return replace(self, width=width, of=self.of.learn(name, counts or count_ids(self.of.to_count(ids))))
+
+    def grow(self, name: str, counts: IdCounts) -> Self:
+        return self if self.shares_table_with else replace(self, of=self.of.extend(name, counts))
+
+    def ids_to_count(self, name: str, table: "pa.Table") -> Sequence["pa.Array"]:
+        return self.of.to_count(self.ids(name, table))
 
     def encode(self, name: str, table: "pa.Table") -> dict[str, Tensor]:
         width = int(require_fitted(name, self.width))
@@ -99,6 +102,7 @@ class Bag(Kind):
         return {name: f"{self.of.codes(name)}; missing ones are left out, and -1 pads shorter rows"}
 
     def ids(self, name: str, table: "pa.Table") -> "pa.Array":
+        """The ids of all rows, one after the other."""
         return self.layout.read(name, table).ids
 
     def id_encoder(self, name: str) -> IdEncoder:

@@ -1,7 +1,6 @@
 """Times as calendar parts (hour, weekday, month) and as age."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Self
 
@@ -13,6 +12,7 @@ from transun.data.kinds.kind import Inputs, Kind, require_values
 from transun.data.kinds.number import Standardised
 from transun.data.logical import LogicalType, TimeType
 from transun.data.table import as_times, column_array
+from transun.data.vocabulary import IdCounts
 from transun.support.extras import need
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class Datetime(Kind):
         if wrong or not self.parts or len(set(self.parts)) < len(self.parts):
             raise ValueError(f"Datetime makes parts {', '.join(_PARTS)}, each at most once; got {self.parts}")
 
-    def fit(self, name: str, table: "pa.Table", other_ids: Sequence["pa.Array"] = ()) -> Self:
+    def fit(self, name: str, table: "pa.Table", counts: IdCounts | None = None) -> Self:
         times = self._times(name, table)
         require_values(name, times.null_count / len(times))
         return replace(self, age=self.age.learn(name, _days(times)))

@@ -13,7 +13,7 @@ from transun.data.hashing import hash_text, per_distinct
 from transun.data.kinds.kind import Inputs, Kind, require_fitted, require_values
 from transun.data.shift import Profile, Shift
 from transun.data.table import as_ids, column_array
-from transun.data.vocabulary import Vocabulary, frequent
+from transun.data.vocabulary import IdCounts, Vocabulary
 from transun.support.extras import need
 
 if TYPE_CHECKING:
@@ -26,12 +26,16 @@ _LOOKED_AT = 1000
 class IdEncoder(Kind):
     """A kind of one id a row, which encodes the ids of a `Bag` too: a subclass says which index an id has."""
 
-    @abstractmethod
-    def learn(self, name: str, ids: Sequence["pa.Array"]) -> Self:
-        """A copy that has learned which ids there are."""
+    def to_count(self, ids: "pa.Array") -> Sequence["pa.Array"]:
+        """Those of the ids that must be counted to learn from them."""
+        return (ids,)
 
     @abstractmethod
-    def extend(self, name: str, ids: Sequence["pa.Array"]) -> Self:
+    def learn(self, name: str, counts: IdCounts | None) -> Self:
+        """A copy that has learned which ids there are; None where none had to be counted."""
+
+    @abstractmethod
+    def extend(self, name: str, counts: IdCounts) -> Self:
         """A copy that knows further ids too; known ids keep their index."""
 
     @abstractmethod
@@ -72,12 +76,17 @@ class IdEncoder(Kind):
         """The share of ids that have no index of their own."""
         return float(len(self.unseen(name, ids)) / max(len(ids) - ids.null_count, 1))
 
-    def fit(self, name: str, table: "pa.Table", other_ids: Sequence["pa.Array"] = ()) -> Self:
+    def fit(self, name: str, table: "pa.Table", counts: IdCounts | None = None) -> Self:
         require_values(name, self.missing(name, table))
-        return self if self.shares_table_with else self.learn(name, [self.ids(name, table), *other_ids])
+        if self.shares_table_with:
+            return self
+        return self.learn(name, counts or count_ids(self.ids_to_count(name, table)))
 
-    def grow(self, name: str, table: "pa.Table", other_ids: Sequence["pa.Array"] = ()) -> Self:
-        return self if self.shares_table_with else self.extend(name, [self.ids(name, table), *other_ids])
+    def grow(self, name: str, counts: IdCounts) -> Self:
+        return self if self.shares_table_with else self.extend(name, counts)
+
+    def ids_to_count(self, name: str, table: "pa.Table") -> Sequence["pa.Array"]:
+        return self.to_count(self.ids(name, table))
 
     def encode(self, name: str, table: "pa.Table") -> dict[str, Tensor]:
         return {name: torch.from_numpy(self.index(name, self.ids(name, table)))}
@@ -99,6 +108,7 @@ class IdEncoder(Kind):
         return {name: self.codes(name)}
 
     def ids(self, name: str, table: "pa.Table") -> "pa.Array":
+        """The id of every row."""
         return as_ids(f"column {name!r}", column_array(table, name))
 
     def id_encoder(self, name: str) -> "IdEncoder":
@@ -137,15 +147,15 @@ class Id(IdEncoder):
         if self.min_count < 1:
             raise ValueError(f"Id needs min_count >= 1, got {self.min_count}")
 
-    def learn(self, name: str, ids: Sequence["pa.Array"]) -> Self:
-        known = frequent(ids, self.min_count)
+    def learn(self, name: str, counts: IdCounts | None) -> Self:
+        known = () if counts is None else counts.frequent(self.min_count)
         if len(known) == 0:
             raise ValueError(f"column {name!r} has no id in {self.min_count} rows: lower min_count, or leave it out")
         return replace(self, vocabulary=Vocabulary(known))
 
-    def extend(self, name: str, ids: Sequence["pa.Array"]) -> Self:
+    def extend(self, name: str, counts: IdCounts) -> Self:
         """A copy with the new ids appended that have at least `min_count` rows in the new table."""
-        return replace(self, vocabulary=require_fitted(name, self.vocabulary).grow(frequent(ids, self.min_count)))
+        return replace(self, vocabulary=require_fitted(name, self.vocabulary).grow(counts.frequent(self.min_count)))
 
     def index(self, name: str, ids: "pa.Array") -> np.ndarray:
         return np.asarray(require_fitted(name, self.vocabulary)(ids))
@@ -194,10 +204,13 @@ class HashedId(IdEncoder):
         if self.rows < 2:
             raise ValueError(f"HashedId needs rows >= 2, one for missing and one to hash to; got {self.rows}")
 
-    def learn(self, name: str, ids: Sequence["pa.Array"]) -> Self:
+    def to_count(self, ids: "pa.Array") -> Sequence["pa.Array"]:
+        return ()
+
+    def learn(self, name: str, counts: IdCounts | None) -> Self:
         return self
 
-    def extend(self, name: str, ids: Sequence["pa.Array"]) -> Self:
+    def extend(self, name: str, counts: IdCounts) -> Self:
         return self
 
     def index(self, name: str, ids: "pa.Array") -> np.ndarray:
@@ -211,3 +224,8 @@ class HashedId(IdEncoder):
 
     def codes(self, name: str) -> str:
         return f"codes 0..{self.rows - 1}: 0 for a missing id, for others a hash"
+
+
+def count_ids(arrays: Sequence["pa.Array"]) -> IdCounts | None:
+    """The counts of the ids in some arrays together; None if there is no array."""
+    return IdCounts.of(arrays) if arrays else None

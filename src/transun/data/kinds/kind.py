@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from transun.data.kinds.ids import IdEncoder
+    from transun.data.vocabulary import IdCounts
 
 __all__ = ["Inputs", "Kind", "declaration", "require_fitted", "require_values"]
 
@@ -60,12 +61,24 @@ class Kind(Serialisable, ABC):
         return (name,)
 
     @abstractmethod
-    def fit(self, name: str, table: "pa.Table", other_ids: Sequence["pa.Array"] = ()) -> Self:
-        """A copy with constants learned from training rows; `other_ids` are those of columns that share its table."""
+    def fit(self, name: str, table: "pa.Table", counts: "IdCounts | None" = None) -> Self:
+        """A copy with constants learned from training rows.
 
-    def grow(self, name: str, table: "pa.Table", other_ids: Sequence["pa.Array"] = ()) -> Self:
+        Args:
+            name: of the column.
+            table: the training rows, or a sample of them; a distribution function is then known to ±1.5/√n.
+            counts: of the ids of all training rows, in this column and in those that share its table; None counts the
+                ids of this column in the table.
+
+        """
+
+    def grow(self, name: str, counts: "IdCounts") -> Self:
         """A copy that knows new ids too. Scales and edges must not move, because the network has learned with them."""
         return self
+
+    def ids_to_count(self, name: str, table: "pa.Table") -> "Sequence[pa.Array]":
+        """The ids that a vocabulary is learned from; none for a kind that has no vocabulary."""
+        return ()
 
     @abstractmethod
     def encode(self, name: str, table: "pa.Table") -> dict[str, Tensor]:
@@ -96,10 +109,6 @@ class Kind(Serialisable, ABC):
         inputs = self.inputs(name)
         sizes = {**inputs.ids, **inputs.bags}
         return dict.fromkeys(inputs.names, "a number a row") | {key: f"codes of {sizes[key]} ids" for key in sizes}
-
-    def ids(self, name: str, table: "pa.Table") -> "pa.Array":
-        """All ids of the column, for the vocabulary of the column whose table it shares."""
-        raise NotImplementedError(f"column {name!r} is {self}: it has no ids")
 
     def id_encoder(self, name: str) -> "IdEncoder":
         """What gives this column's ids their index, for columns that share its table."""

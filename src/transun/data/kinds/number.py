@@ -1,6 +1,5 @@
 """Numbers: on a log-like scale and as ranks, cut into buckets of equal frequency, or standardised."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Self
@@ -13,6 +12,7 @@ from transun.data.kinds.kind import Inputs, Kind, require_fitted, require_values
 from transun.data.logical import FractionType, LogicalType, TextType
 from transun.data.shift import Profile, Shift
 from transun.data.table import as_numbers, column_array
+from transun.data.vocabulary import IdCounts
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -109,7 +109,7 @@ class Number(NumberKind):
             if value is not None and not value > 0:
                 raise ValueError(f"Number needs {constant} > 0, got {value}")
 
-    def fit(self, name: str, table: "pa.Table", other_ids: Sequence["pa.Array"] = ()) -> Self:
+    def fit(self, name: str, table: "pa.Table", counts: IdCounts | None = None) -> Self:
         v = _numbers(name, table)
         # Without infinities: many of them would make the median infinite. Sorted, because means depend on the order of
         # summing, in the last bit.
@@ -186,7 +186,7 @@ class Buckets(NumberKind):
                 raise ValueError("the edges of Buckets must ascend")
             object.__setattr__(self, "edges", edges)
 
-    def fit(self, name: str, table: "pa.Table", other_ids: Sequence["pa.Array"] = ()) -> Self:
+    def fit(self, name: str, table: "pa.Table", counts: IdCounts | None = None) -> Self:
         v = _numbers(name, table)
         v = v[np.isfinite(v)]  # an infinite edge would separate nothing
         require_values(name, float(len(v) == 0))
@@ -236,7 +236,7 @@ class Standardised(NumberKind):
         if self.sd is not None and not self.sd > 0:
             raise ValueError(f"Standardised needs sd > 0, got {self.sd}")
 
-    def fit(self, name: str, table: "pa.Table", other_ids: Sequence["pa.Array"] = ()) -> Self:
+    def fit(self, name: str, table: "pa.Table", counts: IdCounts | None = None) -> Self:
         return self.learn(name, _finite(name, _numbers(name, table)))
 
     def learn(self, name: str, v: np.ndarray) -> Self:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from transun.data.hashing import uniform
-from transun.diagnosis.moments import Floats
 from transun.support.extras import need
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class HashSample:
     @staticmethod
     def of(capacity: int, numbers: np.ndarray, columns: Mapping[str, Any]) -> "HashSample":
         """The sample of some rows; `numbers` (n,) are theirs in the whole data, no two rows have the same one."""
-        hashes = uniform(torch.from_numpy(numbers.astype(np.int64)), 0, "diagnosis.sample").numpy()
+        hashes = uniform(torch.from_numpy(numbers.astype(np.int64)), 0, "sample").numpy()
         table = need("pyarrow").table({_NUMBER: numbers.astype(np.int64), _HASH: hashes, **columns})
         return HashSample(capacity, table)._thinned()
 
@@ -87,9 +87,15 @@ class HashSample:
         return self.threshold == 1.0
 
     @property
-    def hashes(self) -> Floats:
+    def hashes(self) -> NDArray[np.float64]:
         """A number in (0, threshold) for each row of the sample, independent of the row's values."""
-        return self[_HASH]
+        hashes: NDArray[np.float64] = self[_HASH]
+        return hashes
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        return [name for name in self.table.column_names if name not in (_NUMBER, _HASH)]
 
     def __getitem__(self, name: str) -> Any:
         return self.table[name].to_numpy().copy()  # a copy, which torch may take for its own
