@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test check bench wheel fuzz matrix kills clean
+.PHONY: setup demo test test-engines check bench wheel fuzz matrix kills clean
 
 setup: .venv/ready
 
@@ -16,6 +16,13 @@ demo: setup
 
 test: check
 	$(BIN)/python -m pytest -n 2
+
+# Spark (which needs Java 17), Ray, Dask, DuckDB and a local object store, in an environment of their own.
+test-engines:
+	$(PYTHON) -m venv .venv-engines
+	.venv-engines/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
+		-e '.[dask,duckdb,lightgbm,ray,s3,spark]' boto3 hypothesis 'moto[server]' pytest
+	.venv-engines/bin/python -m pytest tests/engines tests/data/test_object_store.py
 
 check: setup
 	$(BIN)/ruff check .
@@ -46,4 +53,4 @@ kills: setup
 	$(BIN)/python tools/kills.py --kills $(KILLS) --reproductions $(REPRODUCTIONS) --seed $(SEED)
 
 clean:
-	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv .venv-engines build dist .mypy_cache .pytest_cache .ruff_cache

@@ -8,12 +8,16 @@ from layers import PRODUCT, ROOT, inner_imports, layers, rooms
 # Heavy libraries and the only rooms that may import them.
 OWNERS = {
     "altair": set(),
+    "dask": {"engines"},
+    "duckdb": {"engines"},
     "lightgbm": {"training"},
     "onnx": {"tables"},
     "onnxruntime": {"tables"},
     "onnxscript": {"tables"},
     "pandas": set(),
     "polars": set(),
+    "pyspark": {"engines"},
+    "ray": {"engines"},
     "rich": {"support", "report", "cli"},
     "safetensors": {"models"},
     "scipy": {"metrics", "estimators", "diagnosis"},
