@@ -74,7 +74,13 @@ def reproduce(
     for name in chosen:
         _require_known(name, list(REPRODUCTIONS))
     workspace = Workspace(out, quick, jobs, progress, dict(_folder(option) for option in user_data))
-    reproductions = {name: REPRODUCTIONS[name] for name in chosen}
+    obstacles = {name: REPRODUCTIONS[name].obstacle(workspace) for name in chosen}
+    for name, obstacle in obstacles.items():
+        if obstacle is not None and names != ["all"]:
+            raise ValueError(f"{name} cannot be made here: {obstacle}")
+        if obstacle is not None:
+            typer.echo(f"{name} is left as it is: {obstacle}", err=True)
+    reproductions = {name: REPRODUCTIONS[name] for name in chosen if obstacles[name] is None}
     if plan:
         _write_plan(list(reproductions.values()), workspace)
         return

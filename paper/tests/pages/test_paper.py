@@ -23,7 +23,7 @@ def report(**changed):
         "columns": ["TRE", "Var"],
         "noise": "of seeds",
         "tables": [{"dataset": "globo", "rows": rows}],
-        "claims": [claim, claim | {"where": "lastfm", "holds": "within noise"}],
+        "claims": [claim, claim | {"where": "lastfm", "holds": "undecided"}],
         "paper": [
             {
                 "table": "t",
@@ -49,13 +49,21 @@ def test_a_page_names_what_failed_and_quotes_the_paper():
     assert "- S1 -: the loss became nan" in page
     assert "standard errors, of seeds. A star" in page
     assert "| a | - | – |" in page
-    assert page.endswith("- A note.\n")
+    assert "- A note.\n" in page
+
+
+def test_a_page_opens_with_a_verdict_and_the_numbers():
+    page = paper_page(report())
+    order = ["Of 2 checks", "## Ours", "## The paper", "## Does the claim hold?", "## How it was made"]
+    places = [page.index(text) for text in order]
+    assert places == sorted(places)
+    assert page.index("Of 2 checks") < 100
     assert "A star" not in paper_page(report(tables=[]))
 
 
 def test_answers_are_counted_and_listed():
     counts, details = claim_parts(report()["claims"])[1:]
-    assert counts.splitlines()[0] == "| claim, and in how many places it holds | no | within noise |"
+    assert counts.splitlines()[0] == "| claim, and in how many places it holds | no | undecided |"
     assert counts.splitlines()[2] == "| It helps | 1 | 1 |"
     assert "| It helps | globo | **no** | κ = \\|u\\| loses |" in details
     assert claim_parts([]) == []

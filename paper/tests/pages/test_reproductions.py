@@ -32,7 +32,7 @@ def test_report_page_and_answers_need_no_data(name, tmp_path, monkeypatch):
     assert (tmp_path / f"{name}.md").read_text().startswith("# ")
     for answer in REPRODUCTIONS[name].answers(report):
         assert answer.claim
-        assert answer.holds.strip("*") in ("yes", "no", "within noise", "unknown")
+        assert answer.holds.strip("*") in ("yes", "no", "undecided", "unknown")
         assert answer.evidence
 
 

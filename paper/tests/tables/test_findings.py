@@ -4,10 +4,11 @@ from scipy import stats
 
 from transun_paper.tables.findings import (
     NO,
-    NOISE,
+    UNDECIDED,
     UNKNOWN,
     YES,
     Finding,
+    Side,
     TestRows,
     TrainRows,
     below,
@@ -27,16 +28,20 @@ def reports(*values: float, metric: str = "TRE", blocks: float = 1e-4) -> list[d
     ]
 
 
+def side(*values: float, **settings) -> Side:
+    return Side("a method", reports(*values, **settings))
+
+
 @pytest.mark.parametrize("rows", [TestRows(), TrainRows()])
 def test_a_cut_by_seventy_per_cent_leaves_thirty_per_cent(rows):
-    biased = reports(1.0, 1.01, 0.99, 1.0, 1.0)
-    assert better(rows, reports(0.2, 0.21, 0.19, 0.2, 0.2), biased, "TRE", 0.3).holds == YES
-    assert better(rows, reports(0.4, 0.41, 0.39, 0.4, 0.4), biased, "TRE", 0.3).holds == NO
-    assert better(rows, reports(0.3, 0.35, 0.25, 0.31, 0.29), biased, "TRE", 0.3).holds == NOISE
+    biased = side(1.0, 1.01, 0.99, 1.0, 1.0)
+    assert better(rows, side(0.2, 0.21, 0.19, 0.2, 0.2), biased, "TRE", 0.3).holds == YES
+    assert better(rows, side(0.4, 0.41, 0.39, 0.4, 0.4), biased, "TRE", 0.3).holds == NO
+    assert better(rows, side(0.3, 0.35, 0.25, 0.31, 0.29), biased, "TRE", 0.3).holds == UNDECIDED
 
 
 def test_more_is_better_for_rankings():
-    high, low = (reports(*(v + d for d in (0.0, 1e-3, -1e-3)), metric="XAUC") for v in (0.8, 0.7))
+    high, low = (side(*(v + d for d in (0.0, 1e-3, -1e-3)), metric="XAUC") for v in (0.8, 0.7))
     assert better(TestRows(), high, low, "XAUC").holds == YES
     assert better(TestRows(), low, high, "XAUC").holds == NO
 
@@ -63,17 +68,17 @@ def test_rows_inside_a_report_are_found():
 
 
 def test_equality_needs_the_interval_inside_the_margin():
-    base = reports(1.0, 1.0, 1.0)
-    assert near(TestRows(), reports(1.004, 1.005, 1.006), base, "TRE", 0.02).holds == YES
-    assert near(TestRows(), reports(1.04, 1.041, 1.042), base, "TRE", 0.02).holds == NO
-    assert near(TestRows(), reports(1.0, 1.1, 0.95), base, "TRE", 0.02).holds == NOISE
-    assert near(TestRows(), reports(10.04, 10.05), reports(10.0, 10.0), "TRE", 0.0, share=0.01).holds == YES
+    base = side(1.0, 1.0, 1.0)
+    assert near(TestRows(), side(1.004, 1.005, 1.006), base, "TRE", 0.02).holds == YES
+    assert near(TestRows(), side(1.04, 1.041, 1.042), base, "TRE", 0.02).holds == NO
+    assert near(TestRows(), side(1.0, 1.1, 0.95), base, "TRE", 0.02).holds == UNDECIDED
+    assert near(TestRows(), side(10.04, 10.05), side(10.0, 10.0), "TRE", 0.0, share=0.01).holds == YES
 
 
 def test_all_of_several_findings_hold_only_if_each_does():
-    yes, no, noise, unknown = (Finding(holds, "") for holds in (YES, NO, NOISE, UNKNOWN))
+    yes, no, noise, unknown = (Finding(holds, "") for holds in (YES, NO, UNDECIDED, UNKNOWN))
     assert every([yes, yes]).holds == YES
-    assert every([yes, noise]).holds == NOISE
+    assert every([yes, noise]).holds == UNDECIDED
     assert every([unknown, noise]).holds == UNKNOWN
     assert every([yes, no, unknown]).holds == NO
 
@@ -84,17 +89,37 @@ def test_the_best_is_compared_with_the_best_other():
     assert best_of(TestRows(), "b", found, "TRE").holds == NO
     assert "best other b" in best_of(TestRows(), "a", found, "TRE").evidence
     found["d"] = reports(0.5, 0.515, 0.485)
-    assert best_of(TestRows(), "a", found, "TRE").holds == NOISE
+    assert best_of(TestRows(), "a", found, "TRE").holds == UNDECIDED
 
 
 def test_what_was_not_run_or_failed_is_unknown():
-    fine = reports(0.5, 0.6)
-    assert better(TestRows(), [], fine, "TRE").holds == UNKNOWN
-    assert better(TestRows(), fine, [{"failed": "diverged"}], "TRE").holds == UNKNOWN
+    fine = side(0.5, 0.6)
+    assert better(TestRows(), Side("b", []), fine, "TRE").holds == UNKNOWN
+    failed = better(TestRows(), fine, Side("b", [*reports(0.5), {"failed": "diverged"}]), "TRE")
+    assert failed == Finding(UNKNOWN, "b failed with 1 of 2 seeds: diverged")
     nothing = reports(0.5, 0.6)
     nothing[0]["metrics"]["TRE"] = None
-    assert better(TestRows(), nothing, fine, "TRE").holds == UNKNOWN
-    assert best_of(TestRows(), "a", {"a": fine, "b": [{"failed": "x"}]}, "TRE").holds == UNKNOWN
+    assert better(TestRows(), Side("b", nothing), fine, "TRE").holds == UNKNOWN
+    assert best_of(TestRows(), "a", {"a": fine.reports, "b": [{"failed": "x"}]}, "TRE").holds == UNKNOWN
+
+
+def test_no_claim_is_judged_by_relative_errors_of_predictions_at_zero():
+    fine, floored = (reports(0.5, 0.5, metric="MRE") for _ in range(2))
+    for report in floored:
+        report["metrics"]["FLOORED"] = report["train"]["FLOORED"] = 0.01
+    for rows in (TestRows(), TrainRows()):
+        finding = better(rows, Side("a", fine), Side("b", floored), "MRE")
+        assert finding.holds == UNKNOWN
+        assert "b predicts 0 in 1.00% of the rows" in finding.evidence
+    assert best_of(TestRows(), "a", {"a": fine, "b": floored}, "MRE").holds == UNKNOWN
+
+
+def test_evidence_names_both_sides_and_the_side_of_the_means():
+    finding = better(TestRows(), Side("a", reports(0.5, 0.9)), Side("b", reports(0.6, 0.9)), "TRE")
+    assert finding.evidence.startswith("TRE: a 0.7000, b 0.7500")
+    assert finding.evidence.endswith("the means say yes")
+    finding = better(TestRows(), Side("a", reports(0.5, 0.5)), Side("b", reports(0.9, 0.9)), "TRE")
+    assert "the means" not in finding.evidence
 
 
 def test_values_below_others_are_tested_over_seeds():
@@ -102,4 +127,4 @@ def test_values_below_others_are_tested_over_seeds():
     finding = below(a, b, "TRE 0.51")
     assert finding == Finding(YES, f"TRE 0.51, p = {stats.ttest_rel(a, b).pvalue:.2g} over 3 seeds")
     assert below(b, a, "").holds == NO
-    assert below([0.5, 0.9, 0.7], b, "").holds == NOISE
+    assert below([0.5, 0.9, 0.7], b, "").holds == UNDECIDED

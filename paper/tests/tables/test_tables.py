@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from transun.backbones import Constant
 from transun.data import Dataset
 from transun.heads import LogMSE
 from transun.models.network import Model
+from transun_paper.lab import gpu
 from transun_paper.lab.boards import FULL_BOARD, QUICK_BOARD
 from transun_paper.lab.computation import Computation
 from transun_paper.lab.encoded_dataset import EncodedDataset
@@ -22,6 +24,7 @@ from transun_paper.pages.paper import paper_page
 from transun_paper.tables import industrial, variance
 from transun_paper.tables.registry import FIGURES, TABLES
 
+REFERENCES = ("the truth E[y|x]", "log_price alone")
 ROWS = {"train": 480, "valid": 120, "test": 240}
 
 
@@ -190,22 +193,59 @@ def test_densities_hold_their_mass():
         assert mass == pytest.approx(1.0, abs=0.05), panel["dataset"]
 
 
+TOY = replace(industrial.QUICK_SIZE, train=500, test=100)
+
+
 def test_top_orders_are_those_of_highest_value(tmp_path):
     row = industrial._ROWS[1]
-    result = industrial.training(row, 600, 0).compute(tmp_path)
+    result = industrial.training(row, TOY, 0).compute(tmp_path)
     assert result["data"]["test"] == 100
     assert 0.3 < result["share_of_top"] < 1.0
     # Rows chosen by their high target are predicted too low by any model of x.
     assert result["top"]["metrics"]["STRE"] < result["metrics"]["STRE"]
 
 
+def test_the_truth_is_nearest_to_itself_and_the_price_has_the_right_total(tmp_path):
+    large = replace(TOY, train=10, test=20_000)
+    truth, price = (Computation("industrial", large.arguments(name, 0)).compute(tmp_path) for name in REFERENCES)
+    assert truth["distance"] == 0.0
+    assert abs(truth["metrics"]["STRE"]) < 4 * 1.7 / np.sqrt(20_000)  # the deviation of y over its mean is below 1.7
+    assert price["metrics"]["STRE"] == pytest.approx(0.0, abs=1e-4)
+    assert price["distance"] > 0.3
+    assert truth["metrics"]["XAUC"] > price["metrics"]["XAUC"] + 0.02
+
+
+def test_a_gpu_table_says_what_it_lacks_and_is_made_from_what_was_brought_back(tmp_path):
+    store = Store(tmp_path)
+    assert "need a GPU" in industrial.INDUSTRIAL.obstacle(store, quick=False)
+    assert industrial.INDUSTRIAL.obstacle(store, quick=True) is None  # a toy that any processor trains
+    for work in industrial.INDUSTRIAL.computations({}, quick=False):
+        store.keep(work.text, {"failed": "for a test"})
+    assert industrial.INDUSTRIAL.obstacle(store, quick=False) is None
+    report = industrial.INDUSTRIAL.report(store, {})
+    assert {row["failed"] for table in report["tables"] for row in table["rows"]} == {"for a test"}
+
+
+def test_the_gpu_program_trains_what_the_store_lacks(tmp_path, capfd):
+    rows = industrial.INDUSTRIAL.by_row(quick=True)
+    last = list(rows.values())[-1]
+    for seeds in list(rows.values())[:-2]:
+        for seed in seeds:
+            Store(tmp_path).keep(seed.text, {"failed": "for a test"})
+    assert gpu.main(["--store", str(tmp_path), "--quick", "--jobs", "1", "--minutes", "0"]) == 0
+    assert "2 trainings are left" in capfd.readouterr().out
+    assert gpu.main(["--store", str(tmp_path), "--quick", "--jobs", "1", "--shard", "1/2"]) == 0
+    assert "finished" in capfd.readouterr().out
+    assert "bins" in Store(tmp_path).read(last[0].text)
+
+
 def test_computations_are_kept_and_found_again(tmp_path):
-    computation = industrial.training(industrial._ROWS[0], 300, 0)
+    computation = industrial.training(industrial._ROWS[0], TOY, 0)
     store = Store(tmp_path / "runs")
     store.keep(computation.text, {"already": "there"})
     carry_out([], store, tmp_path, 1, computations=[computation])
     assert store.read(computation.text) == {"already": "there"}
-    other = industrial.training(industrial._ROWS[0], 301, 0)
+    other = industrial.training(industrial._ROWS[0], replace(TOY, train=501), 0)
     (tmp_path / "work.jsonl").write_text(computation.text + "\n\n" + other.text + "\n")
     assert (
         main([str(tmp_path / "work.jsonl"), "--cache", str(tmp_path), "--store", str(store.folder), "--jobs", "1"]) == 0
@@ -220,7 +260,7 @@ def test_unknown_computations_are_refused(tmp_path):
 
 def test_the_same_computation_gives_the_same_numbers(tmp_path):
     torch.manual_seed(1)
-    computation = industrial.training(industrial._ROWS[-1], 300, 3)
+    computation = industrial.training(industrial._ROWS[-1], TOY, 3)
     assert computation.compute(tmp_path)["metrics"] == computation.compute(tmp_path)["metrics"]
 
 

@@ -66,12 +66,14 @@ def measure_predictions(predictions: Predictions, data: EncodedDataset) -> dict[
         "metrics": values((*defined, *_SHARES), predictions.test, test),
         "errors": errors,
         "valid": values((NRMSE, STRE), predictions.valid, valid),
-        "train": values(TRAINING_METRICS, predictions.train, train),
+        "train": values((*TRAINING_METRICS, FLOORED), predictions.train, train),
         "train_errors": {metric.name: metric.standard_error(predictions.train, train) for metric in TRAINING_METRICS},
         "left_out": left_out,
         "bins": {
-            "prediction": _bins(bin_by_prediction(predictions.test, test, bins=_BINS), predictions.test, predictions),
-            "target": _bins(bin_by_target(predictions.test, test, bins=_BINS), test, predictions),
+            "prediction": bins_with_slope(
+                bin_by_prediction(predictions.test, test, bins=_BINS), predictions.test, predictions.slope
+            ),
+            "target": bins_with_slope(bin_by_target(predictions.test, test, bins=_BINS), test, predictions.slope),
         },
     }
 
@@ -81,12 +83,13 @@ def values(metrics: Iterable[Metric], pred: Tensor, y: Tensor) -> dict[str, floa
     return {metric.name: metric(pred, y) for metric in metrics}
 
 
-def _bins(table: BinTable, by: Tensor, predictions: Predictions) -> dict[str, list[float]]:
+def bins_with_slope(table: BinTable, by: Tensor, slope: Tensor | None) -> dict[str, list[float]]:
+    """Bins as plain values, with the mean of the slope κ (n,) in each where there is one; `by` made the bins."""
     result = {name: getattr(table, name).tolist() for name in ("count", "pred", "y", "stre", "stre_error")}
-    if predictions.slope is not None:
+    if slope is not None:
         # A value on an edge belongs to the bin that begins there, so the search is from the right.
         edges = torch.from_numpy(table.edges[1:-1].copy())
         number = torch.bucketize(by.double(), edges, right=True)
-        total = torch.zeros(len(table), dtype=torch.float64).index_add(0, number, predictions.slope.double())
+        total = torch.zeros(len(table), dtype=torch.float64).index_add(0, number, slope.double())
         result["slope"] = (total / torch.bincount(number, minlength=len(table))).tolist()
     return result

@@ -20,6 +20,7 @@ from transun.heads import (
     Head,
     LogMAE,
     LogMSE,
+    LogNormal,
     LogNormalMixture,
     LogSUN,
     OptDist,
@@ -37,6 +38,7 @@ from transun.heads import (
     Tweedie,
 )
 from transun.heads.bins import leaf_means
+from transun.heads.mdme import most_likely_bucket
 from transun.schemes import PowerVariance
 from transun.transforms import Arctan, Power
 from transun_paper.lab.encoded_dataset import EncodedDataset
@@ -87,6 +89,11 @@ METHODS: tuple[Method, ...] = (
     Method("Poisson", Poisson()),
     Method("Gamma", Gamma()),
     Method("Tweedie 1.5", Tweedie()),
+    # The paper's baselines on real data: D2Q's threshold, the likeliest bucket, no classifier of zeros.
+    Method("WLR (D2Q)", Scaled(WLR(quantile=0.6))),
+    Method("LogNormal", LogNormal()),
+    Method("MDME (likeliest bucket)", MDME(choice=most_likely_bucket)),
+    Method("OptDist of LogNormal", OptDist(LogNormal(), shared=_SHARED)),
     Method("WLR", Scaled(WLR())),
     Method("PriorWLR", Scaled(PriorWLR(shared=_SHARED))),
     Method("SoftWLR", Scaled(SoftWLR())),
@@ -111,7 +118,14 @@ METHODS: tuple[Method, ...] = (
     Method("AutoSUN", AutoSUN(), balanced=True),
     Method("AutoSUN, shared embedding", AutoSUN(shared=1), balanced=True),
     Method("LogSUN, κ power 1", LogSUN(PowerVariance(1.0))),
-    Method("LogSUN + ranking", Ranked(LogSUN(), on=("inner.point",))),
+    Method("LogSUN + ranking of f", Ranked(LogSUN(), on=("inner.point",))),
+    Method("LogSUN + ranking of z", Ranked(LogSUN(), on=("bias",))),
+    Method("LogSUN + ranking of both", Ranked(LogSUN())),
+    Method("GTS of WLR (D2Q)", GTS(Scaled(WLR(quantile=0.6)))),
+    Method("GTS of LogNormal", GTS(LogNormal())),
+    Method("GTS of MDME (likeliest bucket)", GTS(MDME(choice=most_likely_bucket))),
+    Method("GTS of MDME (likeliest bucket), κ = 1", GTS(MDME(choice=most_likely_bucket), PowerVariance(0.0))),
+    Method("GTS of OptDist of LogNormal", GTS(OptDist(LogNormal(), shared=_SHARED), shared=_SHARED)),
     Method("GTS of WLR", GTS(Scaled(WLR()))),
     Method("GTS of ZILN", GTS(ZILN())),
     Method("GTS of MDME", GTS(MDME())),

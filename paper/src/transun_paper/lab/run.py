@@ -8,12 +8,12 @@ from typing import Any
 from transun import training
 from transun.backbones import Backbone, EmbeddingMLP
 from transun.corrections import Correction
-from transun.data import Dataset
 from transun.heads import Head
 from transun.metrics import NRMSE
 from transun.models.network import Model
 from transun.models.spec import dumps, loads
 from transun.training.averaging import EMA
+from transun.training.evaluation import BatchSource
 from transun.training.history import History, Step
 from transun.training.loop import fit
 from transun.training.recipe import Recipe, plain_recipe
@@ -34,9 +34,9 @@ def lab_recipe(**changes: Any) -> Recipe:
 
 def fit_run(
     model: Model,
-    rows: Dataset,
+    rows: BatchSource,
     recipe: Recipe,
-    valid: Dataset | None = None,
+    valid: BatchSource | None = None,
     on_step: Callable[[Step], None] | None = None,
 ) -> History:
     """Train a model by a recipe with the model's own seed."""

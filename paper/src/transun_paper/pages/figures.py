@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Any
 
 from transun.support.extras import need
-from transun_paper.pages.paper import claim_parts
+from transun_paper.pages.paper import claim_parts, verdict
 
 # Readable for the colour-blind; biased methods are orange, unbiased ones blue.
 _COLOURS = {
@@ -30,10 +30,11 @@ def figure_page(report: Mapping[str, Any], picture: str) -> str:
     """Markdown of a report of a figure, with the name of the file that holds its picture."""
     parts = [
         f"# {report['title']}",
-        f"{report['about']} Made by `{report['command']}` with transun {report['version']} and torch "
-        f"{report['torch']}.",
+        *([verdict(report["claims"])] if report["claims"] else []),
         f"![{report['title']}]({picture})",
+        report["about"],
         *claim_parts(report["claims"]),
+        f"Made by `{report['command']}` with transun {report['version']} and torch {report['torch']}.",
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -237,6 +238,7 @@ _CHARTS: dict[str, Callable[[Sequence[Mapping[str, Any]]], Any]] = {
     "fig_training": _training,
     "fig_schemes": _schemes,
     "fig_bins": _bins,
+    "fig_bins_industrial": _bins,
     "fig_epsilon": _epsilon,
     "fig_densities": _densities,
 }

@@ -7,12 +7,13 @@ from transun.report.markdown import table
 
 _LEGEND = "Means over seeds ± 1.96 standard errors, {noise}."
 _NEAR_ZERO = (
-    " An MRE of thousands comes from a few predictions at or below zero, which the metric raises to 1e-6 of the mean."
+    " A ‡ marks an MRE of a method that predicts 0 in some rows, where the metric divides by a millionth of the "
+    "mean: no claim is judged by it."
 )
 _STARS = (
     " A star marks a difference to the row named in the last column at the 5 % level: two-sided t-test, paired by seed."
 )
-_ANSWERS = {"yes": "yes", "no": "**no**", "within noise": "within noise", "unknown": "unknown"}
+_ANSWERS = {"yes": "yes", "no": "**no**", "undecided": "undecided", "unknown": "unknown"}
 _HEADINGS = {
     "STRE": "signed TRE",
     "NDCG": "NDCG@All",
@@ -24,13 +25,11 @@ def paper_page(report: Mapping[str, Any]) -> str:
     """Markdown of the report of a table, with the `command` that made it."""
     parts = [
         f"# {report['title']}",
-        f"{report['protocol']} Made by `{report['command']}` with transun {report['version']} and torch "
-        f"{report['torch']}.",
-        *claim_parts(report["claims"]),
+        verdict(report["claims"]),
         "## Ours",
         _LEGEND.format(noise=report["noise"])
         + (_STARS if _tested(report["tables"]) else "")
-        + (_NEAR_ZERO if "MRE" in report["columns"] else ""),
+        + (_NEAR_ZERO if any(_floored(row) for part in report["tables"] for row in part["rows"]) else ""),
     ]
     for dataset in report["tables"]:
         parts += [f"### {dataset['dataset']}", ours(dataset, report["columns"]), *_failures(dataset)]
@@ -40,7 +39,39 @@ def paper_page(report: Mapping[str, Any]) -> str:
     parts += [printed(paper) for paper in report["paper"]]
     if report["notes"]:
         parts.append("\n".join(f"- {note}" for note in report["notes"]))
+    parts += claim_parts(report["claims"])
+    parts += [
+        "## How it was made",
+        f"{report['protocol']} Made by `{report['command']}` with transun {report['version']} and torch "
+        f"{report['torch']}.",
+    ]
     return "\n\n".join(parts) + "\n"
+
+
+def verdict(claims: Sequence[Mapping[str, str]]) -> str:
+    """One or two sentences: how many answers there are of each kind, and which claims hold everywhere or nowhere.
+
+    >>> verdict([{"claim": "A", "holds": "yes"}, {"claim": "B", "holds": "no"}, {"claim": "B", "holds": "undecided"}])
+    'Of 3 checks 1 holds, 1 fails and 1 is undecided. Everywhere: A. Failing most: B (1 of 2).'
+    """
+    if not claims:
+        return "No claim of the paper is checked here."
+    verbs = {"yes": ("holds", "hold"), "no": ("fails", "fail"), "undecided": ("is undecided", "are undecided")}
+    verbs["unknown"] = ("is not judged", "are not judged")
+    counts = {answer: sum(claim["holds"] == answer for claim in claims) for answer in verbs}
+    said = [f"{count} {verbs[answer][count > 1]}" for answer, count in counts.items() if count]
+    listed = f"{', '.join(said[:-1])} and {said[-1]}" if len(said) > 1 else said[0]
+    parts = [f"Of {len(claims)} checks {listed}."]
+    by_claim: dict[str, list[str]] = {}
+    for claim in claims:
+        by_claim.setdefault(claim["claim"], []).append(claim["holds"])
+    always = [text for text, answers in by_claim.items() if set(answers) == {"yes"}]
+    if always:
+        parts.append(f"Everywhere: {'; '.join(always)}.")
+    failing = max(by_claim, key=lambda text: (by_claim[text].count("no"), -len(by_claim[text])))
+    if by_claim[failing].count("no"):
+        parts.append(f"Failing most: {failing} ({by_claim[failing].count('no')} of {len(by_claim[failing])}).")
+    return " ".join(parts)
 
 
 def claim_parts(claims: Sequence[Mapping[str, str]]) -> list[str]:
@@ -78,6 +109,11 @@ def ours(dataset: Mapping[str, Any], columns: Sequence[str]) -> str:
     return table(header, rows)
 
 
+def _floored(row: Mapping[str, Any]) -> bool:
+    """Whether a method predicts 0 somewhere, so that its MRE says little."""
+    return bool(row.get("floored", 0.0) > 0.0 and "MRE" in row.get("cells", {}))
+
+
 def _tested(tables: Sequence[Mapping[str, Any]]) -> bool:
     return any("against" in row for dataset in tables for row in dataset["rows"])
 
@@ -95,7 +131,8 @@ def _cell(row: Mapping[str, Any], column: str) -> str:
     value, error = row["cells"][column]
     chance = row.get("p", {}).get(column)
     star = " *" if chance is not None and chance < 0.05 else ""
-    return f"{_digits(value)} ± {_digits(1.96 * error)}{star}"
+    mark = " ‡" if column == "MRE" and _floored(row) else ""
+    return f"{_digits(value)} ± {_digits(1.96 * error)}{mark}{star}"
 
 
 def _digits(value: float) -> str:
@@ -110,7 +147,7 @@ def _plain(value: float | None) -> str:
 
 def _failures(dataset: Mapping[str, Any]) -> list[str]:
     lines = [f"- {row['method']} {row['label']}: {row['failed']}" for row in dataset["rows"] if "failed" in row]
-    return ["Left out:\n\n" + "\n".join(lines)] if lines else []
+    return ["Failed or missing:\n\n" + "\n".join(lines)] if lines else []
 
 
 def _costs(rows: Sequence[Mapping[str, Any]]) -> str:

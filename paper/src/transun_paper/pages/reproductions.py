@@ -37,8 +37,8 @@ from transun_paper.pages.figures import draw, figure_page, save
 from transun_paper.pages.leaderboard import leaderboard_page
 from transun_paper.pages.paper import paper_page
 from transun_paper.pages.synthetic import synthetic_page
-from transun_paper.tables.registry import FIGURES, TABLES
-from transun_paper.tables.table import Part
+from transun_paper.tables.registry import FIGURES, GPU_FIGURES, GPU_TABLES, TABLES
+from transun_paper.tables.table import GpuPart, Part
 
 Report = dict[str, Any]
 
@@ -146,6 +146,10 @@ class Reproduction(ABC):
         """The work that can be done on another machine; none unless a subclass has some."""
         return Work()
 
+    def obstacle(self, workspace: Workspace) -> str | None:
+        """Why it cannot be made on this machine, in a sentence; None where it can."""
+        return None
+
     @abstractmethod
     def report(self, name: str, workspace: Workspace) -> Report:
         """The report, after the work has been done; whatever else is missing is computed here."""
@@ -221,6 +225,26 @@ class FigureReproduction(TableReproduction):
 
     def pictures(self, name: str, report: Report) -> dict[str, Any]:
         return {f"{name}.svg": draw(report)}
+
+
+@dataclass(frozen=True)
+class GpuTable(TableReproduction):
+    """A table whose trainings need a GPU; elsewhere its page is made from results that were brought back."""
+
+    part: GpuPart
+
+    def obstacle(self, workspace: Workspace) -> str | None:
+        return self.part.obstacle(workspace.store, workspace.quick)
+
+
+@dataclass(frozen=True)
+class GpuFigure(FigureReproduction):
+    """A figure whose trainings need a GPU."""
+
+    part: GpuPart
+
+    def obstacle(self, workspace: Workspace) -> str | None:
+        return self.part.obstacle(workspace.store, workspace.quick)
 
 
 @dataclass(frozen=True)
@@ -323,6 +347,8 @@ REPRODUCTIONS: dict[str, Reproduction] = {
     **{name: SyntheticReproduction(table) for name, table in SYNTHETIC_TABLES.items()},
     **{name: TableReproduction(part) for name, part in TABLES.items()},
     **{name: FigureReproduction(part) for name, part in FIGURES.items()},
+    **{part.name: GpuTable(part) for part in GPU_TABLES},
+    **{part.name: GpuFigure(part) for part in GPU_FIGURES},
     "levels": BiasByLevel(),
     "boosters": BoosterReproduction(),
     "leaderboard": Leaderboard(),

@@ -8,7 +8,7 @@ from transun.schemes import Additive, InverseRatio, Magnitude, ReciprocalPoint, 
 from transun.transforms import Log1p
 from transun_paper.lab.store import Store, rounded
 from transun_paper.tables.efficiency import SHARING, costs, efficiency_claims
-from transun_paper.tables.findings import Answer, TestRows, better, every, near
+from transun_paper.tables.findings import Answer, Side, TestRows, better, every, near
 from transun_paper.tables.table import COSTLY, FIVE, FixedRate, Keys, PaperRow, PaperTable, RowReports
 
 _TEST = TestRows()
@@ -23,7 +23,7 @@ def scheme_claims(reports: RowReports, where: str) -> list[Answer]:
         Answer.of(
             f"S2 beats {rival} in {metric}",
             where,
-            better(_TEST, reports["LogSUN", "S2"], reports["LogSUN", rival], metric),
+            better(_TEST, Side("S2", reports["LogSUN", "S2"]), Side(rival, reports["LogSUN", rival]), metric),
         )
         for rival in ("S0", "S1")
         for metric in FIVE
@@ -63,19 +63,22 @@ _INSTANCES = tuple(
 
 def instance_claims(reports: RowReports, where: str) -> list[Answer]:
     """Squared error is the best point loss, TranSUN's slope the best slope."""
-    ours = reports["MSE", _TRANSUN_SLOPE]
+    ours = Side("MSE", reports["MSE", _TRANSUN_SLOPE])
+    sloped = ours._replace(name=_TRANSUN_SLOPE)
     losses = [
         Answer.of(
             f"MSE is a better point loss than {loss} ({metric})",
             where,
-            better(_TEST, ours, reports[loss, _TRANSUN_SLOPE], metric),
+            better(_TEST, ours, Side(loss, reports[loss, _TRANSUN_SLOPE]), metric),
         )
         for loss in ("MAE", "MSPE", "MAPE")
         for metric in ("TRE", "NRMSE")
     ]
     slopes = [
         Answer.of(
-            f"TranSUN's slope beats κ = {slope} in {metric}", where, better(_TEST, ours, reports["MSE", slope], metric)
+            f"TranSUN's slope beats κ = {slope} in {metric}",
+            where,
+            better(_TEST, sloped, Side(slope, reports["MSE", slope]), metric),
         )
         for slope in _OTHER_SLOPES
         for metric in FIVE
@@ -100,7 +103,7 @@ _NOTHING_SHARED, _EMBEDDING_SHARED, *_MORE_SHARED = SHARING
 
 def sharing_claims(reports: RowReports, where: str) -> list[Answer]:
     """A shared embedding does no harm; every further layer does."""
-    base, alone = reports["LogSUN", _EMBEDDING_SHARED], reports["LogSUN", _NOTHING_SHARED]
+    base, alone = (Side(label, reports["LogSUN", label]) for label in (_EMBEDDING_SHARED, _NOTHING_SHARED))
     harmless = every([near(_TEST, base, alone, "TRE", 0.02), near(_TEST, base, alone, "NRMSE", 0.0, share=0.01)])
     return [
         Answer.of("Sharing the embedding changes TRE by less than 0.02 and NRMSE by less than 1 %", where, harmless),
@@ -108,7 +111,7 @@ def sharing_claims(reports: RowReports, where: str) -> list[Answer]:
             Answer.of(
                 f"Sharing more layers hurts: worse {metric} than with the embedding alone",
                 f"{where}, {label}",
-                better(_TEST, base, reports["LogSUN", label], metric),
+                better(_TEST, base, Side(label, reports["LogSUN", label]), metric),
             )
             for metric in ("TRE", "NRMSE")
             for label in _MORE_SHARED

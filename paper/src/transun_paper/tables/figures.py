@@ -16,7 +16,7 @@ from transun_paper.lab.compare import Reports, seed_mean
 from transun_paper.lab.computation import Computation
 from transun_paper.lab.protocol import Study
 from transun_paper.lab.store import Store, rounded
-from transun_paper.tables.findings import NO, YES, Answer, Finding, TestRows, able, better, every, near
+from transun_paper.tables.findings import NO, YES, Answer, Finding, Side, TestRows, able, better, every, near
 from transun_paper.tables.table import (
     COSTLY,
     OTHERS,
@@ -91,7 +91,7 @@ def _usable(reports: LabelReports) -> dict[str, Reports]:
     return {label: seeds for label, seeds in reports.items() if able(seeds)}
 
 
-def _bins(reports: LabelReports) -> dict[str, Any]:
+def mean_bins(reports: LabelReports) -> dict[str, Any]:
     """Means over seeds of every bin, by target and by prediction."""
     return {
         by: {
@@ -106,18 +106,19 @@ def _bins(reports: LabelReports) -> dict[str, Any]:
     }
 
 
-def _bin_claims(reports: LabelReports, where: str) -> list[Answer]:
+def bin_answers(reports: LabelReports, where: str) -> list[Answer]:
+    """Whether LogSUN is less biased than LogMSE in the worst bin, and whether the slope falls with the target."""
     usable = _usable(reports)
     if len(usable) < 2:
         return []
-    bins = _bins(usable)
+    bins = mean_bins(usable)
     answers = []
     for by in ("target", "prediction"):
         worst = {label: max(map(abs, columns["stre"])) for label, columns in bins[by].items()}
         if len(worst) == 2:
             finding = Finding(
                 YES if worst["LogSUN"] < worst["LogMSE"] else NO,
-                f"largest |signed TRE| of a bin {worst['LogSUN']:.3f} against {worst['LogMSE']:.3f}",
+                f"largest |signed TRE| of a bin: LogSUN {worst['LogSUN']:.3f}, LogMSE {worst['LogMSE']:.3f}",
             )
             answers.append(Answer.of(f"LogSUN is less biased than LogMSE in the worst bin by {by}", where, finding))
     slope = bins["target"].get("LogSUN", {}).get("slope")
@@ -135,8 +136,8 @@ BINS = RunFigure(
     "in the paper, even E[y|x] itself is not 0 (errata E22): claims about calibration need the bins by prediction.",
     (leaderboard_row("", "LogMSE", "LogMSE"), leaderboard_row("", "LogSUN", "LogSUN")),
     Tuned(),
-    _bins,
-    _bin_claims,
+    mean_bins,
+    bin_answers,
 )
 
 _EPSILONS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)
@@ -159,21 +160,22 @@ def _epsilon_panel(reports: LabelReports) -> dict[str, Any]:
 
 
 def _epsilon_claims(reports: LabelReports, where: str) -> list[Answer]:
-    base = reports["1"]
+    sides = {label: Side(f"ε = {label}", seeds) for label, seeds in reports.items()}
+    base = sides["1"]
     flat = every(
         [
             finding
             for label in ("0.01", "0.1")
             for finding in (
-                near(_TEST, reports[label], base, "TRE", 0.02),
-                near(_TEST, reports[label], base, "NRMSE", 0.0, share=0.01),
+                near(_TEST, sides[label], base, "TRE", 0.02),
+                near(_TEST, sides[label], base, "NRMSE", 0.0, share=0.01),
             )
         ]
     )
     return [
         Answer.of("ε between 0.01 and 1 is flat: TRE within 0.02 and NRMSE within 1 % of ε = 1", where, flat),
         *[
-            Answer.of(f"ε = {label} is worse than ε = 1 (TRE)", where, better(_TEST, base, reports[label], "TRE"))
+            Answer.of(f"ε = {label} is worse than ε = 1 (TRE)", where, better(_TEST, base, sides[label], "TRE"))
             for label in ("0.0001", "1000")
         ],
     ]

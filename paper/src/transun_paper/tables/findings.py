@@ -1,10 +1,10 @@
-"""Claims of the paper answered from reports: yes, no, within noise, or unknown."""
+"""Claims of the paper answered from reports: yes, no, undecided, or unknown."""
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
 from transun.metrics import metric_named
 from transun_paper.lab.compare import (
@@ -17,7 +17,8 @@ from transun_paper.lab.compare import (
     seed_mean,
 )
 
-YES, NO, NOISE, UNKNOWN = "yes", "no", "within noise", "unknown"
+# Undecided: noise alone could make a difference as large, so that these seeds and rows cannot tell.
+YES, NO, UNDECIDED, UNKNOWN = "yes", "no", "undecided", "unknown"
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,14 @@ class Finding:
     evidence: str
 
 
-NOT_RUN = Finding(UNKNOWN, "not run, or failed")
+NOT_RUN = Finding(UNKNOWN, "not run yet")
+
+
+class Side(NamedTuple):
+    """A method in a comparison: its name, and its reports, one per seed."""
+
+    name: str
+    reports: Reports
 
 
 @dataclass(frozen=True)
@@ -63,6 +71,10 @@ class TestRows:
         """The metric of every seed."""
         return [report["metrics"][metric] for report in self._within(reports)]
 
+    def floored(self, reports: Reports) -> list[float]:
+        """The share of rows of every seed whose prediction is below the floor of MRE."""
+        return [report["metrics"].get("FLOORED", 0.0) for report in self._within(reports)]
+
     def mean_with_error(self, reports: Reports, metric: str) -> tuple[float, float]:
         """The mean over seeds and its standard error."""
         return mean_with_error(self._within(reports), metric)
@@ -88,6 +100,10 @@ class TrainRows:
         """The metric of every seed."""
         return [report["train"][metric] for report in reports]
 
+    def floored(self, reports: Reports) -> list[float]:
+        """The share of rows of every seed whose prediction is below the floor of MRE."""
+        return [report["train"].get("FLOORED", 0.0) for report in reports]
+
     def mean_with_error(self, reports: Reports, metric: str) -> tuple[float, float]:
         """The mean over seeds and its standard error."""
         return seed_mean([report["train"][metric] for report in reports])
@@ -108,41 +124,49 @@ def able(*all_reports: Reports) -> bool:
     return all(reports and not any("failed" in report for report in reports) for reports in all_reports)
 
 
-def better(rows: Rows, first: Reports, second: Reports, metric: str, factor: float = 1.0) -> Finding:
+def better(rows: Rows, first: Side, second: Side, metric: str, factor: float = 1.0) -> Finding:
     """Whether the first's metric is below `factor` times the second's; above it for metrics where more is better."""
-    if not able(first, second) or not _finite(rows, first, second, metric):
-        return NOT_RUN
-    gap = rows.minus(first, second, metric, factor)
-    a, b = rows.mean_with_error(first, metric)[0], rows.mean_with_error(second, metric)[0]
+    obstacle = _obstacle(rows, (first, second), metric)
+    if obstacle is not None:
+        return obstacle
+    gap = rows.minus(first.reports, second.reports, metric, factor)
+    a, b = (rows.mean_with_error(side.reports, metric)[0] for side in (first, second))
     change = f", {(a - b) / abs(b):+.0%}" if b and not _more_is_better(metric) else ""
-    return Finding(_holds(metric, gap), f"{metric} {_number(a)} against {_number(b)}{change}, {_chance(gap.p)}")
+    holds = _holds(metric, gap)
+    leaning = _leaning(holds, (gap.value > 0) == _more_is_better(metric))
+    numbers = f"{metric}: {first.name} {_number(a)}, {second.name} {_number(b)}"
+    return Finding(holds, f"{numbers}{change}, {_chance(gap.p)}{leaning}")
 
 
-def near(rows: Rows, first: Reports, second: Reports, metric: str, margin: float, share: float = 0.0) -> Finding:
+def near(rows: Rows, first: Side, second: Side, metric: str, margin: float, share: float = 0.0) -> Finding:
     """Whether two methods' metrics are within `margin` + `share`·(the second's metric) of each other.
 
     Yes when the 95 % interval of the difference lies inside, no when it lies outside.
     """
-    if not able(first, second) or not _finite(rows, first, second, metric):
-        return NOT_RUN
-    gap = rows.minus(first, second, metric)
-    allowed = margin + share * abs(rows.mean_with_error(second, metric)[0])
+    obstacle = _obstacle(rows, (first, second), metric)
+    if obstacle is not None:
+        return obstacle
+    gap = rows.minus(first.reports, second.reports, metric)
+    allowed = margin + share * abs(rows.mean_with_error(second.reports, metric)[0])
     reach = 1.96 * gap.error
-    holds = YES if abs(gap.value) + reach < allowed else NO if abs(gap.value) - reach > allowed else NOISE
-    return Finding(holds, f"{metric} differs by {gap.value:+.4f} ± {reach:.4f}, allowed {allowed:.4f}")
+    holds = YES if abs(gap.value) + reach < allowed else NO if abs(gap.value) - reach > allowed else UNDECIDED
+    leaning = _leaning(holds, abs(gap.value) < allowed)
+    numbers = f"{metric} of {first.name} minus {second.name} {gap.value:+.4f} ± {reach:.4f}, allowed {allowed:.4f}"
+    return Finding(holds, numbers + leaning)
 
 
 def below(first: Sequence[float], second: Sequence[float], evidence: str) -> Finding:
     """Whether values are below others, by a t-test paired by seed; the p-value is appended to the evidence."""
     p = paired_t(first, second)
-    holds = NOISE if p >= SIGNIFICANCE else YES if fmean(first) < fmean(second) else NO
-    return Finding(holds, f"{evidence}, p = {p:.2g} over {len(first)} seeds")
+    holds = UNDECIDED if p >= SIGNIFICANCE else YES if fmean(first) < fmean(second) else NO
+    leaning = _leaning(holds, fmean(first) < fmean(second))
+    return Finding(holds, f"{evidence}, p = {p:.2g} over {len(first)} seeds{leaning}")
 
 
 def every(findings: Sequence[Finding]) -> Finding:
     """All findings at once: no if one of them is no, yes if all of them are."""
     answers = [finding.holds for finding in findings]
-    worst = next((answer for answer in (NO, UNKNOWN, NOISE) if answer in answers), YES)
+    worst = next((answer for answer in (NO, UNKNOWN, UNDECIDED) if answer in answers), YES)
     return Finding(worst, "; ".join(finding.evidence for finding in findings))
 
 
@@ -152,7 +176,7 @@ def either(better: Finding, equal: Finding) -> Finding:
 
 
 def best_of(rows: Rows, chosen: str, reports: Mapping[str, Reports], metric: str) -> Finding:
-    """Whether a method has the best metric of all: by more than noise (yes), within noise, or beaten beyond it (no)."""
+    """Whether a method has the best metric of all: by more than noise (yes), undecided, or beaten beyond noise (no)."""
     usable = {name: seeds for name, seeds in reports.items() if able(seeds)}
     if chosen not in usable or len(usable) < 2:
         return NOT_RUN
@@ -160,8 +184,13 @@ def best_of(rows: Rows, chosen: str, reports: Mapping[str, Reports], metric: str
     badness = metric_named(metric).badness
     rival = min((name for name in value if name != chosen), key=lambda name: badness(value[name]))
     gap = rows.minus(usable[chosen], usable[rival], metric)
+    obstacle = _obstacle(rows, (Side(chosen, usable[chosen]), Side(rival, usable[rival])), metric)
+    if obstacle is not None:
+        return obstacle
+    holds = _holds(metric, gap)
+    leaning = _leaning(holds, badness(value[chosen]) < badness(value[rival]))
     numbers = f"{metric}: {chosen} {_number(value[chosen])}, best other {rival} {_number(value[rival])}"
-    return Finding(_holds(metric, gap), f"{numbers}, {_chance(gap.p)}")
+    return Finding(holds, f"{numbers}, {_chance(gap.p)}{leaning}")
 
 
 def _more_is_better(metric: str) -> bool:
@@ -171,7 +200,7 @@ def _more_is_better(metric: str) -> bool:
 def _holds(metric: str, gap: Difference) -> str:
     """Whether a difference of a metric is an improvement."""
     if gap.p >= SIGNIFICANCE or math.isnan(gap.p):
-        return NOISE
+        return UNDECIDED
     return YES if (gap.value > 0) == _more_is_better(metric) else NO
 
 
@@ -190,5 +219,25 @@ def _scaled(report: Mapping[str, Any], metric: str, factor: float) -> dict[str, 
     }
 
 
-def _finite(rows: Rows, first: Reports, second: Reports, metric: str) -> bool:
-    return None not in (*rows.values(first, metric), *rows.values(second, metric))
+def _obstacle(rows: Rows, sides: Sequence[Side], metric: str) -> Finding | None:
+    """Why two methods cannot be compared: one was not run or diverged, or has no relative errors; else None."""
+    for side in sides:
+        if not side.reports:
+            return NOT_RUN
+        failed = [report["failed"] for report in side.reports if "failed" in report]
+        if failed:
+            return Finding(UNKNOWN, f"{side.name} failed with {len(failed)} of {len(side.reports)} seeds: {failed[0]}")
+        if None in rows.values(side.reports, metric):
+            return Finding(UNKNOWN, f"{metric} of {side.name} is not finite")
+        floored = max(rows.floored(side.reports)) if metric == "MRE" else 0.0
+        if floored > 0.0:
+            return Finding(
+                UNKNOWN,
+                f"not judged: {side.name} predicts 0 in {floored:.2%} of the rows, where MRE divides by its floor",
+            )
+    return None
+
+
+def _leaning(holds: str, would_hold: bool) -> str:
+    """On which side the means are, where noise leaves a claim undecided."""
+    return f"; the means say {YES if would_hold else NO}" if holds == UNDECIDED else ""

@@ -1,7 +1,7 @@
 """Every real-data table and every figure of the paper, by the name of its report."""
 
 from transun_paper.tables import ablations, comparison, curves, debiasing, figures, industrial, variance
-from transun_paper.tables.table import Part
+from transun_paper.tables.table import GpuPart, Part
 
 _TABLES: tuple[Part, ...] = (
     debiasing.DEBIASING,
@@ -13,7 +13,7 @@ _TABLES: tuple[Part, ...] = (
     ablations.INSTANCE_TABLE,
     ablations.SHARING_TABLE,
     variance.VARIANCE,
-    industrial.INDUSTRIAL,
+    industrial.INDUSTRIAL_CPU,
 )
 _FIGURES: tuple[Part, ...] = (
     curves.TRAINING,
@@ -24,3 +24,5 @@ _FIGURES: tuple[Part, ...] = (
 )
 TABLES: dict[str, Part] = {part.name: part for part in _TABLES}
 FIGURES: dict[str, Part] = {part.name: part for part in _FIGURES}
+GPU_TABLES: tuple[GpuPart, ...] = (industrial.INDUSTRIAL,)
+GPU_FIGURES: tuple[GpuPart, ...] = (industrial.INDUSTRIAL_BINS,)

@@ -31,6 +31,22 @@ FIVE = (*ERRORS, "XAUC")
 # The learning rate of every ablation: the paper has one for all, and tuning each variant would compare luck.
 RATE = 1e-3
 
+# What the paper's names mean on its real data, by our names: D2Q's threshold for WLR, no classifier of zeros in ZILN
+# and OptDist, the likeliest bucket for MDME.
+PAPER_METHODS = {
+    "WLR": "WLR (D2Q)",
+    "ZILN": "LogNormal",
+    "MDME": "MDME (likeliest bucket)",
+    "OptDist": "OptDist of LogNormal",
+}
+# The same methods as we would use them, which tables show as further rows under names of their own.
+OUR_VARIANTS = {
+    "WLR": "WLR of zeros",
+    "ZILN": "ZILN with its classifier",
+    "MDME": "MDME, expected bucket",
+    "OptDist": "OptDist of ZILN",
+}
+
 Keys = Mapping[str, str]
 """Cache keys of encoded data sets by name."""
 
@@ -60,6 +76,13 @@ class Part(Protocol):
 
     def report(self, store: Store, keys: Keys, quick: bool = False) -> dict[str, Any]:
         """The report from the store, as plain values; what the store lacks is marked as missing."""
+
+
+class GpuPart(Part, Protocol):
+    """A table or a figure whose work needs a GPU."""
+
+    def obstacle(self, store: Store, quick: bool) -> str | None:
+        """Why it cannot be made here: work is left that needs a GPU, and there is none; else None."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +147,16 @@ def kept(names: Iterable[str], skipped: Sequence[str]) -> list[str]:
     return [name for name in names if name not in skipped] or names
 
 
+def paper_row(name: str) -> PaperRow:
+    """A method of the paper, as the paper uses it on real data."""
+    return leaderboard_row(name, "-", PAPER_METHODS.get(name, name))
+
+
+def variant_rows() -> tuple[PaperRow, ...]:
+    """The methods of the paper that we would use otherwise, as we would."""
+    return tuple(leaderboard_row(label, "-", name) for name, label in OUR_VARIANTS.items())
+
+
 def leaderboard_row(method: str, label: str, name: str) -> PaperRow:
     """A method of the leaderboard, under the paper's name."""
     listed = next(listed for listed in METHODS if listed.name == name)
@@ -166,6 +199,7 @@ class PaperTable(StudiedRows):
         measured: whether metrics are of test or of training rows.
         against: the row that a row is tested against, seed by seed.
         skipped: data sets left out because of what they cost, unless there are no others.
+        remarks: what a reader should know besides, in sentences.
 
     """
 
@@ -179,6 +213,7 @@ class PaperTable(StudiedRows):
     measured: Rows = TestRows()
     against: Mapping[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
     skipped: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
     def report(self, store: Store, keys: Keys, quick: bool = False) -> dict[str, Any]:
         """Our numbers, the paper's, and the answers; plain values."""
@@ -192,8 +227,14 @@ class PaperTable(StudiedRows):
             tables.append({"dataset": name, "rows": entries})
             claims += self.claims(reports, name)
         statement = self.tuning.statement(protocol)
+        absent = [name for name in keys if name not in kept(keys, self.skipped)]
+        remarks = list(self.remarks)
+        if absent:
+            remarks.append(f"Left out because of what they cost: {', '.join(absent)}.")
         noise = self.measured.noise
-        return table_report(self.name, self.title, statement, self.columns, tables, claims, self.printed, noise)
+        return table_report(
+            self.name, self.title, statement, self.columns, tables, claims, self.printed, noise, remarks
+        )
 
 
 def table_row(
@@ -206,13 +247,18 @@ def table_row(
     """One row of a table: per column the mean over seeds, its standard error, every seed and the paired test."""
     seeds = reports[name]
     row: dict[str, Any] = {"method": name[0], "label": name[1]}
-    if not able(seeds):
-        return row | {"failed": next((report["failed"] for report in seeds), "not run yet")}
+    failed = [report["failed"] for report in seeds if "failed" in report]
+    if not seeds or len(failed) == len(seeds):
+        return row | {"failed": failed[0] if failed else "not run yet"}
+    if failed:
+        row["failed"] = f"{len(failed)} of {len(seeds)} seeds: {failed[0]}; the row shows the others"
+        seeds = [report for report in seeds if "failed" not in report]
     values = {column: rows.values(seeds, column) for column in columns}
     complete = [column for column in columns if None not in values[column]]
     row["cells"] = {column: rows.mean_with_error(seeds, column) for column in complete}
     row["seeds"] = values
     row["data"] = seeds[0].get("data")
+    row["floored"] = max(rows.floored(seeds))
     if against is not None and able(reports[against]) and len(seeds) == len(reports[against]) > 1:
         row["against"] = list(against)
         row["p"] = {column: _paired(rows, seeds, reports[against], column) for column in complete}
@@ -228,8 +274,9 @@ def table_report(
     claims: Sequence[Answer],
     labels: Sequence[str],
     noise: str,
+    remarks: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """The report of a table, with what the paper prints under these LaTeX labels."""
+    """The report of a table, with what the paper prints under these LaTeX labels, and remarks of our own."""
     report = {
         "name": name,
         "title": title,
@@ -241,7 +288,7 @@ def table_report(
         "tables": tables,
         "claims": [asdict(claim) for claim in claims],
         "paper": [printed(label) for label in labels],
-        "notes": [note for label in labels for note in notes(label)],
+        "notes": [*remarks, *(note for label in labels for note in notes(label))],
     }
     plain: dict[str, Any] = rounded(report, 5)
     return plain

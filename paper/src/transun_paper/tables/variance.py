@@ -135,7 +135,7 @@ def _smaller(
     seeds: Sequence[Mapping[str, Mapping[str, float]]], where: str, claim: str, first: str, second: str, column: str
 ) -> Answer:
     a, b = ([seed[label][column] for seed in seeds] for label in (first, second))
-    return Answer.of(claim.format(column), where, below(a, b, f"{fmean(a):.4g} against {fmean(b):.4g}"))
+    return Answer.of(claim.format(column), where, below(a, b, f"{first} {fmean(a):.4g}, {second} {fmean(b):.4g}"))
 
 
 VARIANCE = VarianceTable()
