@@ -3,15 +3,18 @@
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from transun.data import Dataset, Features, HoldOut, HoldOutRows
 from transun.data.formats import PARQUET, ParquetPart, find_files
 from transun.data.inference import guess
-from transun.data.parquet import ParquetFiles, RowRange
+from transun.data.parquet import ParquetFiles, Piece, RowRange
 from transun.data.row_rules import AllOf, Finite, Not, RowRule
 from transun.data.sample import HashSample
 from transun.data.schema import require_columns
@@ -159,56 +162,105 @@ def survey_folder(
     format, paths = find_files(path)
     if format is not PARQUET:
         raise ValueError(f"{path} holds no Parquet files, which alone can be streamed for training: convert it first")
-    everything = ParquetFiles(paths)
-    names = list(everything.contents)
-    require_columns(names, [target, *([weight] if weight else []), *exclude, *keep, *hold_out.columns])
-    look = _look(everything, names, Finite(target))
-    if features is None:
-        features = guess(look, target, weight=weight, exclude=exclude)
-    share = min(valid_share, most_valid / max(sum(everything.rows) * (1.0 - test_share), 1.0))
-    is_test, is_valid = hold_out.rules(look, test_share, share, seed)
+    files, excluded, weights = ParquetFiles(paths), list(exclude), [weight] if weight else []
+    names = list(files.contents)
+    require_columns(names, [target, *weights, *excluded, *keep, *hold_out.columns])
     known = Finite(target)
-    parts: dict[str, RowRule] = {
-        "train": AllOf((known, Not(is_test), Not(is_valid))),
-        "valid": AllOf((known, Not(is_test), is_valid)),
-        "test": AllOf((known, is_test)),
-    }
-    sources = list(dict.fromkeys([*features.sources, target, *([weight] if weight else [])]))
+    look = _look(files, names, known)
+    if features is None:
+        features = guess(look, target, weight=weight, exclude=excluded)
+    share = min(valid_share, most_valid / max(sum(files.rows) * (1.0 - test_share), 1.0))
+    is_test, is_valid = hold_out.rules(look, test_share, share, seed)
+    sources = list(dict.fromkeys([*features.sources, target, *weights]))
     columns = list(dict.fromkeys([*sources, *keep, *hold_out.columns]))
     capacity = _sample_rows(look.select(columns))
-    rows = {name: np.zeros(len(everything.groups), np.int64) for name in parts}
-    samples: dict[str, HashSample] = {}
-    counts: dict[str, IdCounts] = {}
-    done = 0
-    with Progress("surveying", sum(everything.rows), progress) as bar:
-        for piece in everything.read(everything.segments(), columns):
-            numbers = everything.numbers(piece)
-            for name, rule in parts.items():
-                chosen = rule.holds(piece.table, numbers)
-                rows[name][piece.group] += int(chosen.sum())
-                if name == "valid":
-                    continue
-                table = piece.table.filter(need("pyarrow").array(chosen))
-                wanted = sources if name == "train" else columns
-                sample = HashSample.of(capacity, numbers[chosen], {each: table[each] for each in wanted})
-                samples[name] = samples[name] + sample if name in samples else sample
-                if name == "train" and len(table):
-                    for owner, some in features.count_ids(features.convert(table)).items():
-                        counts[owner] = counts[owner] + some if owner in counts else some
-            done += len(numbers)
-            bar.advance(done)
-    counts = {owner: some.joined() for owner, some in counts.items()}
-    of_parts = {name: ParquetPart(everything.where(rule, rows[name].tolist())) for name, rule in parts.items()}
-    train, valid, test = (of_parts[name] for name in ("train", "valid", "test"))
+    parts = {
+        "train": _PartSurvey(AllOf((known, Not(is_test), Not(is_valid))), files, capacity, sources, features),
+        "valid": _PartSurvey(AllOf((known, Not(is_test), is_valid)), files, 0, [target]),
+        "test": _PartSurvey(AllOf((known, is_test)), files, min(capacity, _LOOK_ROWS), columns),
+    }
+    sums = _survey(files, parts, columns, progress)
+    found = {name: ParquetPart(files.where(part.rule, sums[name].rows.tolist())) for name, part in parts.items()}
+    train, valid, test = (found[name] for name in parts)
     if not len(train):
         raise ValueError(f"no row of {path} with a target {target!r} is left to train on: give more rows")
     if test_share and not len(test):
         raise ValueError(f"{len(train)} rows cannot be split with a test share of {test_share:g}: give more rows")
-    dropped = sum(everything.rows) - len(train) - len(valid) - len(test)
-    tables = {name: sample.in_order().table.select(sample.columns) for name, sample in samples.items()}
     return StreamedFolder(
-        train, valid, test if test_share else None, features, counts, tables["train"], tables["test"], dropped
+        train,
+        valid,
+        test if test_share else None,
+        features,
+        {owner: counts.joined() for owner, counts in sums["train"].counts.items()},
+        sums["train"].table(),
+        sums["test"].table(),
+        dropped=sum(files.rows) - len(train) - len(valid) - len(test),
     )
+
+
+@dataclass(frozen=True)
+class _PartSums:
+    """What is kept of the rows of a part: how many each row group has, a sample, and counts of ids."""
+
+    rows: NDArray[np.int64]
+    sample: HashSample
+    counts: Mapping[str, IdCounts]
+
+    def __add__(self, other: "_PartSums") -> "_PartSums":
+        owners = dict.fromkeys((*self.counts, *other.counts))
+        both = ([of.counts[owner] for of in (self, other) if owner in of.counts] for owner in owners)
+        counts = {owner: reduce(add, of_owner) for owner, of_owner in zip(owners, both, strict=True)}
+        return _PartSums(self.rows + other.rows, self.sample + other.sample, counts)
+
+    def table(self) -> "pa.Table":
+        """The sample, in the order of the rows."""
+        return self.sample.in_order().table.select(self.sample.columns)
+
+
+@dataclass(frozen=True)
+class _PartSurvey:
+    """How the rows of a part are summarised.
+
+    Args:
+        rule: which rows belong to the part.
+        files: of all rows.
+        capacity: the most rows of the sample.
+        columns: of the sample.
+        features: whose ids are counted; None counts none.
+
+    """
+
+    rule: RowRule
+    files: ParquetFiles
+    capacity: int
+    columns: list[str]
+    features: Features | None = None
+
+    def summarise(self, piece: Piece) -> _PartSums:
+        """The sums of a few rows."""
+        numbers = self.files.numbers(piece)
+        chosen = self.rule.holds(piece.table, numbers)
+        table = piece.table.filter(need("pyarrow").array(chosen))
+        rows = np.bincount([piece.group], [len(table)], len(self.files.groups)).astype(np.int64)
+        sample = HashSample.of(self.capacity, numbers[chosen], {name: table[name] for name in self.columns})
+        features = self.features if len(table) else None
+        return _PartSums(rows, sample, {} if features is None else features.count_ids(features.convert(table)))
+
+
+def _survey(
+    files: ParquetFiles, parts: Mapping[str, _PartSurvey], columns: list[str], progress: bool | None
+) -> dict[str, _PartSums]:
+    """The sums of every part, in one pass over all rows."""
+    sums: dict[str, _PartSums] = {}
+    done = 0
+    with Progress("surveying", sum(files.rows), progress) as bar:
+        for piece in files.read(files.segments(), columns):
+            for name, part in parts.items():
+                some = part.summarise(piece)
+                sums[name] = sums[name] + some if name in sums else some
+            done += len(piece.rows)
+            bar.advance(done)
+    return sums
 
 
 def _look(files: ParquetFiles, names: list[str], rule: RowRule) -> "pa.Table":
