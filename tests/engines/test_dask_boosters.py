@@ -33,10 +33,12 @@ def test_the_cluster_learns_what_one_process_learns():
     splits = [(np.flatnonzero(fold != number), np.flatnonzero(fold == number)) for number in range(FOLDS)]
     alone = GTSRegressor(lightgbm.LGBMRegressor(**settings), cv=splits).fit(X, y)
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
-        booster = lightgbm.DaskLGBMRegressor(client=client, **settings)
+        booster = lightgbm.DaskLGBMRegressor(**settings)
         together = fit_gts(booster, da.from_array(X, (2000, 2)), da.from_array(y, 2000), folds=FOLDS)
         with pytest.raises(ValueError, match="from 0 on"):
             fit_gts(booster, da.from_array(X, (2000, 2)), da.from_array(-y, 2000), folds=FOLDS)
+        with pytest.raises(ValueError, match="leave out `client`"):
+            fit_gts(lightgbm.DaskLGBMRegressor(client=client), None, None)
         with pytest.raises(ValueError, match="repartition"):
             fit_gts(booster, da.from_array(X, (2000, 2)), da.from_array(y, 4000), folds=FOLDS)
     assert together.shares_.tolist() == pytest.approx(alone.shares_.tolist())

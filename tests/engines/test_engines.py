@@ -37,13 +37,14 @@ def spark(table):
 
     from transun.engines.spark import SparkRows
 
-    settings = {"spark.ui.enabled": "false", "spark.pyspark.python": sys.executable}
-    session = SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
-    try:
-        yield SparkRows(session.createDataFrame(table)), lambda frame: frame.toArrow()
-    finally:
-        session.stop()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYSPARK_PYTHON", sys.executable)  # of the workers
+        session = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+        session.sparkContext.setLogLevel("ERROR")
+        try:
+            yield SparkRows(session.createDataFrame(table)), lambda frame: frame.toArrow()
+        finally:
+            session.stop()
 
 
 @contextmanager

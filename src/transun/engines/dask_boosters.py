@@ -37,7 +37,8 @@ def fit_gts(
     their number. Only `folds` + 1 boosters and a sample of 131,072 rows come to this process.
 
     Args:
-        regressor: `lightgbm.DaskLGBMRegressor` or another Dask regressor with `to_local` and a Poisson objective.
+        regressor: `lightgbm.DaskLGBMRegressor` or another Dask regressor with `to_local` and a Poisson objective; it
+            trains by the current client.
         X: a Dask array of features, or a Dask frame of numbers.
         y: a Dask array or series of targets, none below 0, in the partitions of `X`.
         target_transform: T.
@@ -46,6 +47,8 @@ def fit_gts(
         seed: of the folds.
 
     """
+    if getattr(regressor, "client", None) is not None:
+        raise ValueError("copies of the booster are trained, and a client cannot be copied: leave out `client`")
     bias = with_deviance(regressor, "poisson")
     if bias is None or not hasattr(regressor, "to_local"):
         raise ValueError(
