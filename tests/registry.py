@@ -91,6 +91,8 @@ def all_heads() -> list[Head]:
         Corrected(heads.ZILN(), corrections.TotalRatio()),
         Corrected(some, corrections.TotalRatio()),
         heads.ProbabilisticGTS(heads.LogMSE()),
+        heads.Adjusted(heads.Poisson(), heads.Poisson()),
+        heads.Adjusted(some, heads.Poisson()),
     ]
 
 

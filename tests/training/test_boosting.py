@@ -6,7 +6,7 @@ import torch
 
 from transun.backbones import Trees
 from transun.data import Dataset
-from transun.training.boosters import BoostedRows, LightGBM, ScikitLearn
+from transun.training.boosters import BoostedRows, Boosting, LightGBM, ScikitLearn
 from transun.training.boosting import LARGE_TREES, SMALL_TREES, fit_trees
 
 BOOSTERS = [LightGBM(), ScikitLearn()]
@@ -140,3 +140,20 @@ def test_bags_are_seen_by_their_size_and_the_means_of_their_ids(booster) -> None
     model = fit_trees(data, data, Trees(bags={"items": 5}), booster=booster)
     error = (model(data.x).detach() - y).abs().mean() / y.mean()
     assert error < 0.5 * (y - y.mean()).abs().mean() / y.mean()
+
+
+def test_the_deviance_can_end_the_boosting_and_shrinkage_keeps_leaves_small(booster):
+    rng = np.random.default_rng(1)
+    x = rng.integers(0, 2, (2_000, 1)).astype(np.float32)
+    y = np.where(x[:, 0] == 0, 0.5, 1.5) * rng.gamma(4.0, 0.25, 2_000)
+    data, valid = BoostedRows(x[:1_000], y[:1_000], None), BoostedRows(x[1_000:], y[1_000:], None)
+    spans = []
+    for shrinkage in (0.0, 1e9):
+        settings = Boosting(1.0, 8, 0.1, False, shrinkage=shrinkage, most_trees=40, stop_by="deviance")
+        trees = booster.fit(data, valid, [], settings, seed=0, threads=1, seconds=60.0, progress=False)
+        logs = np.log(fit_walk(trees)(np.array([[0.0], [1.0]], np.float32)))
+        spans.append(float(logs[1] - logs[0]))
+    # ln 3 after 40 steps of a tenth (LightGBM halves them), known to 0.5·√(2/500) = 3 %; nothing after none.
+    assert spans[0] > 0.5 * np.log(3.0)
+    assert spans[0] < np.log(3.0) + 0.1
+    assert abs(spans[1]) < 1e-3

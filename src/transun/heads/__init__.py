@@ -1,5 +1,6 @@
 """Heads: every regression method as raw outputs, their cost and their meaning."""
 
+from transun.heads.adjusted import Adjusted
 from transun.heads.autosun import AutoSUN, PoissonSUN
 from transun.heads.bins import EAD, equal_frequency, equal_width, leaf_means, leaf_midpoints
 from transun.heads.blend import Blend
@@ -37,6 +38,7 @@ __all__ = [
     "TPM",
     "WLR",
     "ZILN",
+    "Adjusted",
     "AutoSUN",
     "Blend",
     "Branch",

@@ -35,7 +35,7 @@ class Blend(Head):
         if not 0.0 < share < 1.0:
             raise ValueError(f"Blend needs 0 < share < 1, got {share}")
         self.first, self.second, self.share, self.shared = first, second, share, shared
-        self.branches = (*first.branches, *(_joined(branch, len(first.branches), shared) for branch in second.branches))
+        self.branches = (*first.branches, *(joined(branch, len(first.branches), shared) for branch in second.branches))
         bounds = (first.transform, second.transform)
         self.transform = Identity(lower=min(t.lower for t in bounds), upper=max(t.upper for t in bounds))
 
@@ -80,7 +80,7 @@ class Blend(Head):
         return raw[:count], raw[count:]
 
 
-def _joined(branch: Branch, before: int, shared: Sharing) -> Branch:
+def joined(branch: Branch, before: int, shared: Sharing) -> Branch:
     """A branch of the second head, after `before` branches of the first; it still shares what it shared in its head."""
     shares_with = branch.shares_with + before if branch.shared else 0
     return replace(branch, shared=most_shared(branch.shared, shared), shares_with=shares_with)

@@ -1,13 +1,13 @@
-"""Several trained models as one."""
+"""Several trained models as one: a convex combination of them, or one times another."""
 
 import copy
 from collections.abc import Sequence
 
 from transun.backbones.beside import Beside
-from transun.heads import Blend, Head
+from transun.heads import Adjusted, Blend, Head
 from transun.models.network import Model
 
-__all__ = ["mix"]
+__all__ = ["mix", "multiply"]
 
 
 def mix(models: Sequence[Model], shares: Sequence[float]) -> Model:
@@ -32,12 +32,34 @@ def mix(models: Sequence[Model], shares: Sequence[float]) -> Model:
     for part, share in zip(parts[1:], shares[1:], strict=True):
         head = Blend(head, part.head, share / (before + share), shared=0)
         before += share
+    return _beside(parts, head).train(models[0].training)
+
+
+def multiply(model: Model, ratio: Model, least: float = 0.0) -> Model:
+    """One model that predicts ŷ·r, ŷ of one trained model and r of another: both backbones under an `Adjusted` head.
+
+    Args:
+        model: of the amounts; it stays as it is.
+        ratio: of the factors, without a unit; it stays as it is.
+        least: amounts below this are raised to it first.
+
+    >>> amount, factor = (Model(Constant(), MSE()).prepare(torch.tensor([mean])) for mean in (4.0, 1.5))
+    >>> multiply(amount, factor)(torch.zeros(1, 1)).item()
+    6.0
+
+    """
+    parts = [copy.deepcopy(model), copy.deepcopy(ratio)]
+    return _beside(parts, Adjusted(parts[0].head, parts[1].head, least)).train(model.training)
+
+
+def _beside(parts: Sequence[Model], head: Head) -> Model:
+    """The networks of the parts, beside each other, under a head that has the branches of all of them."""
     counts = [len(part.head.branches) for part in parts]
-    mixture = Model(Beside([part.backbone for part in parts], counts), head, parts[0].seed)
+    joint = Model(Beside([part.backbone for part in parts], counts), head, parts[0].seed)
     index = 0
     for part in parts:
         for stack, output in zip(part.network.stacks, part.network.outputs, strict=True):
-            mixture.network.stacks[index], mixture.network.outputs[index] = stack, output
+            joint.network.stacks[index], joint.network.outputs[index] = stack, output
             index += 1
-    mixture.prepared = True
-    return mixture.train(models[0].training)
+    joint.prepared = True
+    return joint

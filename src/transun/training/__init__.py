@@ -7,6 +7,7 @@ from transun.training.evaluation import BatchSource, RowBatch, evaluate, measure
 from transun.training.fusion import fuse
 from transun.training.history import Check, History, Step
 from transun.training.loop import fit
+from transun.training.multicalibration import RatioFit, fit_ratio, multicalibrate
 from transun.training.optimisers import (
     SGD,
     Adagrad,
@@ -36,6 +37,7 @@ __all__ = [
     "Engine",
     "History",
     "Optimiser",
+    "RatioFit",
     "Recipe",
     "RowBatch",
     "RowWise",
@@ -47,9 +49,11 @@ __all__ = [
     "cosine",
     "evaluate",
     "fit",
+    "fit_ratio",
     "fuse",
     "linear",
     "measure",
+    "multicalibrate",
     "plain_recipe",
     "predict",
 ]

@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,8 @@ __all__ = ["BoostedRows", "Booster", "Boosting", "default_booster"]
 
 Array = NDArray[Any]
 
-# Trees at most, and trees without improvement of the validation rows before boosting stops.
-_MOST_TREES, _PATIENCE = 3000, 50
+# Trees without improvement of the validation rows before boosting stops.
+_PATIENCE = 50
 # A tree of few leaves is never deeper in practice; a bound keeps `Trees` from meeting a chain.
 _DEPTH = 12
 
@@ -41,6 +41,10 @@ class Boosting:
         leaves: of each tree.
         rate: shrinkage of each tree.
         by_means: whether trees see the mean target of every id, beside its code.
+        shrinkage: K of the credibility P / (P + K) that a leaf's value is multiplied by; P is the predicted amount of
+            its rows in units of the mean target.
+        most_trees: how many trees there are at most.
+        stop_by: whether the squared errors or the Poisson deviance of the validation rows end the boosting.
 
     """
 
@@ -48,6 +52,9 @@ class Boosting:
     leaves: int
     rate: float
     by_means: bool
+    shrinkage: float = 1.0
+    most_trees: int = 3000
+    stop_by: Literal["squares", "deviance"] = "squares"
 
 
 @dataclass(frozen=True)
@@ -70,7 +77,7 @@ class Booster(Protocol):
         seconds: float,
         progress: bool | None,
     ) -> list[Tree]:
-        """The trees up to the least squared error of the validation rows; the sum of their leaves is ln(mean of y).
+        """The trees up to the least error of the validation rows; the sum of their leaves is ln(mean of y).
 
         Args:
             rows: training rows.
@@ -108,13 +115,13 @@ class LightGBM(Booster):
         loss = {"objective": "tweedie", "tweedie_variance_power": settings.power}
         options = {
             **(loss if settings.power > 1.0 else {"objective": "poisson"}),
-            "metric": "rmse",
+            "metric": {"squares": "rmse", "deviance": "poisson"}[settings.stop_by],
             "num_leaves": settings.leaves,
             "learning_rate": settings.rate,
             "max_depth": _DEPTH,
             "bagging_fraction": 0.8,
             "bagging_freq": 1,
-            "lambda_l2": 1.0,
+            "lambda_l2": settings.shrinkage,
             "seed": seed,
             "num_threads": threads,
             "deterministic": True,
@@ -125,7 +132,7 @@ class LightGBM(Booster):
         training = lightgbm.Dataset(rows.x, rows.y, weight=rows.weight, **data)
         validation = lightgbm.Dataset(valid.x, valid.y, weight=valid.weight, reference=training, **data)
         deadline = time.perf_counter() + seconds
-        with Progress("boosting", _MOST_TREES, progress) as bar:
+        with Progress("boosting", settings.most_trees, progress) as bar:
             errors: list[float] = []
 
             def after_tree(state: Any) -> None:
@@ -137,7 +144,7 @@ class LightGBM(Booster):
 
             stopping = lightgbm.early_stopping(_PATIENCE, verbose=False)
             booster = lightgbm.train(
-                options, training, _MOST_TREES, valid_sets=[validation], callbacks=[after_tree, stopping]
+                options, training, settings.most_trees, valid_sets=[validation], callbacks=[after_tree, stopping]
             )
         dumped = booster.dump_model(num_iteration=booster.best_iteration or booster.current_iteration())
         return [_from_lightgbm(tree["tree_structure"]) for tree in dumped["tree_info"]]
@@ -187,7 +194,7 @@ class ScikitLearn(Booster):
             learning_rate=settings.rate,
             max_leaf_nodes=settings.leaves,
             max_depth=_DEPTH,
-            l2_regularization=1.0,
+            l2_regularization=settings.shrinkage,
             categorical_features=list(codes) or None,
             early_stopping=False,
             warm_start=True,
@@ -196,13 +203,18 @@ class ScikitLearn(Booster):
         )
         deadline = time.perf_counter() + seconds
         best, best_error, trees = 1, math.inf, 0
-        with Progress("boosting", _MOST_TREES, progress) as bar, need("threadpoolctl").threadpool_limits(threads):
-            while not trees or (trees < _MOST_TREES and trees - best < _PATIENCE and time.perf_counter() < deadline):
+        with (
+            Progress("boosting", settings.most_trees, progress) as bar,
+            need("threadpoolctl").threadpool_limits(threads),
+        ):
+            while not trees or (
+                trees < settings.most_trees and trees - best < _PATIENCE and time.perf_counter() < deadline
+            ):
                 # Each call starts over from the raw rows, and predicts by all trees: so there are few calls.
-                before, trees = trees, min(max(trees + _PATIENCE // 2, trees * 5 // 4), _MOST_TREES)
+                before, trees = trees, min(max(trees + _PATIENCE // 2, trees * 5 // 4), settings.most_trees)
                 model.set_params(max_iter=trees).fit(rows.x, rows.y, rows.weight)
                 bar.advance(trees)
-                errors = _errors(model, valid, before)
+                errors = _errors(model, valid, before, settings)
                 if min(errors) < best_error:
                     best, best_error = before + 1 + int(np.argmin(errors)), min(errors)
         # There is no public way to the trees; a test compares them with the model's own predictions.
@@ -213,9 +225,11 @@ class ScikitLearn(Booster):
         return [start, *(_from_scikit_learn(stage[0], order, values) for stage in model._predictors[:best])]
 
 
-def _errors(model: Any, valid: BoostedRows, begin: int) -> list[float]:
-    """The mean squared error of the validation rows after each tree from `begin` on."""
+def _errors(model: Any, valid: BoostedRows, begin: int, settings: Boosting) -> list[float]:
+    """The mean error of the validation rows after each tree from `begin` on."""
     predictions = list(model.staged_predict(valid.x))[begin:]
+    if settings.stop_by == "deviance":
+        return [float(np.average(pred - valid.y * np.log(pred), weights=valid.weight)) for pred in predictions]
     return [float(np.average((pred - valid.y) ** 2, weights=valid.weight)) for pred in predictions]
 
 

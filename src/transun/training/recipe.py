@@ -50,6 +50,9 @@ class Recipe:
         valid_share: the share of the rows that become validation rows where the caller hands over whole tables
             (`train`, `transun fit`, `NetworkRegressor`); 0 trains on all of them to the last epoch. `fit` takes
             validation rows as an argument.
+        calibration_share: the share of the rows that no part of the training sees, from which `train` and `transun fit`
+            learn a factor that makes totals right in every segment, see `multicalibrate`; 0 learns none. A tenth to a
+            fifth is worth it where totals of segments matter more than what the rows would teach the model.
         balance: whether a last factor makes the total of all these rows right, see `transun.balance`. None does so
             where the head was recommended: whoever names a head gets that head and nothing else.
         budget: seconds of training at most; None leaves the end to epochs and early stopping. With a budget the clock
@@ -76,6 +79,7 @@ class Recipe:
     checks_per_epoch: int | None = None
     finish: int = 0
     valid_share: float = 0.1
+    calibration_share: float = 0.0
     balance: bool | None = None
     budget: float | None = None
     engine: Engine = Eager()
@@ -93,8 +97,9 @@ class Recipe:
             raise ValueError(f"Recipe needs a budget > 0 seconds, got {self.budget}")
         if self.clip is not None and not self.clip > 0.0:
             raise ValueError(f"Recipe needs clip > 0, got {self.clip}")
-        if not 0.0 <= self.valid_share < 1.0:
-            raise ValueError(f"Recipe needs 0 <= valid_share < 1, got {self.valid_share}")
+        for name, share in (("valid_share", self.valid_share), ("calibration_share", self.calibration_share)):
+            if not 0.0 <= share < 1.0:
+                raise ValueError(f"Recipe needs 0 <= {name} < 1, got {share}")
 
     def __repr__(self) -> str:
         return dumps(self)
