@@ -6,7 +6,13 @@ from sklearn.linear_model import Ridge
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from transun import Asinh, Identity
-from transun.estimators import BalancedRegressor, CorrectedRegressor, GTSRegressor, UnbiasedRegressor
+from transun.estimators import (
+    BalancedRegressor,
+    CorrectedRegressor,
+    GTSRegressor,
+    MulticalibratedRegressor,
+    UnbiasedRegressor,
+)
 
 # In tiny check data sets ratios leave the training targets and totals are off; that fit says so is tested apart.
 pytestmark = [
@@ -21,6 +27,7 @@ BY_LINEAR = [
     CorrectedRegressor(Ridge()),
     CorrectedRegressor(Ridge(), bias_correction="taylor", target_transform=Identity()),
     BalancedRegressor(Ridge()),
+    MulticalibratedRegressor(Ridge()),
     UnbiasedRegressor(Ridge()),
 ]
 BY_TREES = [GTSRegressor(SMALL), CorrectedRegressor(SMALL), BalancedRegressor(SMALL), UnbiasedRegressor(SMALL)]

@@ -9,6 +9,7 @@ from transun.estimators.balance import Balance, BalancedRegressor
 from transun.estimators.compact import CompactRegressor
 from transun.estimators.corrected import CorrectedRegressor, TotalWarning
 from transun.estimators.gts import AmplificationWarning, GTSRegressor
+from transun.estimators.multicalibrated import MulticalibratedRegressor
 from transun.estimators.network import NetworkRegressor
 from transun.estimators.unbiased import UnbiasedRegressor
 
@@ -19,6 +20,7 @@ __all__ = [
     "CompactRegressor",
     "CorrectedRegressor",
     "GTSRegressor",
+    "MulticalibratedRegressor",
     "NetworkRegressor",
     "TotalWarning",
     "UnbiasedRegressor",
