@@ -11,6 +11,7 @@ __all__ = [
     "BatchSize",
     "Budget",
     "By",
+    "CalibrationShare",
     "Data",
     "Device",
     "Engine",
@@ -78,6 +79,16 @@ BatchSize = Annotated[
 Rate = Annotated[float, typer.Option("--rate", help="Learning rate.")]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of the splits, the initial weights and the order of rows.")]
 ValidShare = Annotated[float, typer.Option("--valid-share", help="Share of training rows that are validation rows.")]
+CalibrationShare = Annotated[
+    float,
+    typer.Option(
+        "--calibration-share",
+        min=0.0,
+        max=0.9,
+        help="Share of training rows that put the totals of all segments right, such as 0.2; the model learns nothing "
+        "else from them. By default none.",
+    ),
+]
 TestShare = Annotated[float, typer.Option("--test-share", help="Share of rows held out for the certificate.")]
 Holdout = Annotated[
     str | None,

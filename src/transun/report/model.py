@@ -91,6 +91,7 @@ class ModelReport:
         hold_out: how they were chosen.
         checks: metrics of the validation rows along training.
         mixture: the parts of the model, where it has several.
+        multicalibration: whether totals of segments were put right; empty if nobody asked.
 
     """
 
@@ -111,6 +112,7 @@ class ModelReport:
     assessment: Assessment
     cost: Cost
     mixture: Mixture | None = None
+    multicalibration: str = ""
 
 
 def model_report(
@@ -151,6 +153,7 @@ def model_report(
         mixture=Mixture(tuple(history.parts), history.mixed_error, history.mixed_rows, history.folds)
         if history.parts
         else None,
+        multicalibration=history.multicalibration,
     )
 
 
@@ -204,11 +207,12 @@ def assessment_blocks(assessment: Assessment) -> list[Block]:
 
 
 def _method(report: ModelReport) -> list[Block]:
+    segments = [Paragraph([sentence(report.multicalibration)])] if report.multicalibration else []
     if report.mixture is None:
-        return [Paragraph(["Head ", Code(report.head), f": {report.why}."])]
+        return [Paragraph(["Head ", Code(report.head), f": {report.why}."]), *segments]
     names = {part.name for part in report.mixture.parts if part.share > 0.0}
     head = [Paragraph(["Head of the network ", Code(report.head), f": {report.why}."])] if "network" in names else []
-    return [*_shares(report), *head]
+    return [*_shares(report), *head, *segments]
 
 
 def _shares(report: ModelReport) -> list[Block]:

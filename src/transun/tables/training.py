@@ -15,6 +15,7 @@ from transun.support.paths import as_path
 from transun.tables.folder import StreamedFolder, is_larger_than_memory, survey_folder
 from transun.tables.model import TableModel, tabm
 from transun.tables.plan import Only, Plan, make_plan
+from transun.training.multicalibration import multicalibrate
 from transun.training.recipe import MOST_VALID, Recipe
 from transun.training.validated import fit_with_validation
 
@@ -128,6 +129,9 @@ def train_plan(
         progress: show a progress bar; None shows it on a terminal.
 
     """
+    calibration = None
+    if recipe.calibration_share:
+        table, calibration = _calibration_split(plan, table, recipe, by)
     if valid is None:
         table, valid = by.validation_split(table, recipe.valid_share, recipe.seed)
     data = plan.features.to_dataset(table, plan.target, plan.weight)
@@ -147,6 +151,12 @@ def train_plan(
     seen = SeenRows.of(data)
     if valid_data is not None:
         seen = seen.joined(SeenRows.of(valid_data))
+    if calibration is not None:
+        unseen = features.to_dataset(calibration, plan.target, plan.weight)
+        trees = Trees(features.ids, features.bags, features.numeric)
+        model, fitted = multicalibrate(model, unseen, trees, seed=recipe.seed, progress=progress)
+        history.multicalibration = str(fitted)
+        seen = seen.joined(SeenRows.of(unseen))
     return TableModel(plan.features, model, plan.target, plan.weight, history, seen)
 
 
@@ -172,6 +182,8 @@ def train_folder(
         progress: show a progress bar; None shows it on a terminal.
 
     """
+    if recipe.calibration_share:
+        raise ValueError("a calibration share is for tables that fit into memory: leave it out")
     features, columns = plan.features, (plan.features, plan.target, plan.weight)
     sample = folder.sampled(*columns)
     model, history = fit_with_validation(
@@ -196,6 +208,18 @@ def require_test_share(test_share: float) -> None:
             f"the test share must lie strictly between 0 and 1, got {test_share:g}: without rows held out nobody could "
             "tell what the totals are worth"
         )
+
+
+def _calibration_split(plan: Plan, table: "pa.Table", recipe: Recipe, by: HoldOut) -> tuple["pa.Table", "pa.Table"]:
+    """The rows for the training, and those from which totals of segments are put right."""
+    if plan.summary.negative:
+        raise ValueError(f"column {plan.target!r} has targets below 0: leave out the calibration share")
+    try:
+        # Another seed than those of the test rows and the validation rows, whose hashes are all on one side.
+        return by.split(table, recipe.calibration_share, recipe.seed + 2_000_003)
+    except EmptyPartError as error:
+        share = recipe.calibration_share
+        raise ValueError(f"{len(table)} rows cannot be split with a calibration share of {share:g}: {error}") from None
 
 
 def hold_out(source: Any, test_share: float, seed: int, by: HoldOut = HoldOutRows()) -> tuple["pa.Table", "pa.Table"]:
