@@ -1,0 +1,179 @@
+"""Predictions and actual amounts from tables: joined by id, counted in periods."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transun.data.schema import require_columns
+from transun.data.table import as_ids, as_numbers, as_times, column_array
+from transun.support.extras import need
+from transun.watching.watch import PredictedRows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Calendar", "Every", "WatchColumns", "join_arrivals"]
+
+Integers = NDArray[np.int64]
+
+Every = Literal["day", "week", "month"]
+"""The length of a period."""
+
+_A_YEAR = {"day": 365, "week": 52, "month": 12}
+# Segments of a column that are watched, the largest ones; the others are one segment.
+_MOST_SEGMENTS = 10
+
+
+@dataclass(frozen=True)
+class WatchColumns:
+    """The names of the columns.
+
+    Args:
+        time: when a row was predicted.
+        id: what a prediction and its amounts have in common.
+        pred: the prediction.
+        target: the actual amount.
+        arrived: when an amount became known; None if amounts are known in the period of their prediction.
+        by: columns of segments.
+
+    """
+
+    time: str
+    id: str
+    pred: str
+    target: str
+    arrived: str | None = None
+    by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Calendar:
+    """Periods of a length, counted from the one of a first day.
+
+    >>> calendar = Calendar("week", np.datetime64("2026-01-05"))
+    >>> calendar.period(np.array(["2026-01-11", "2026-01-12"], "datetime64[D]")).tolist()
+    [0, 1]
+    >>> calendar.name(1), calendar.a_year
+    ('2026-01-12', 52)
+    """
+
+    every: Every
+    first: np.datetime64
+
+    @property
+    def a_year(self) -> int:
+        """The number of periods of a year."""
+        return _A_YEAR[self.every]
+
+    def period(self, days: NDArray[np.datetime64]) -> Integers:
+        """The period of each day."""
+        return self._number(days) - int(self._number(np.array([self.first], "datetime64[D]"))[0])
+
+    def name(self, period: int) -> str:
+        """The first day of a period, or its month."""
+        begin = int(self._number(np.array([self.first], "datetime64[D]"))[0]) + period
+        if self.every == "month":
+            return str(np.datetime64(begin, "M"))
+        return str(np.datetime64(begin * (7 if self.every == "week" else 1) - (3 if self.every == "week" else 0), "D"))
+
+    def _number(self, days: NDArray[np.datetime64]) -> Integers:
+        if self.every == "month":
+            return days.astype("datetime64[M]").astype(np.int64)
+        count = days.astype("datetime64[D]").astype(np.int64)
+        # The first of January 1970 was a Thursday, and weeks begin on Mondays.
+        return (count + 3) // 7 if self.every == "week" else count
+
+
+def join_arrivals(
+    predicted: "pa.Table", actual: "pa.Table", columns: WatchColumns, every: Every
+) -> tuple[PredictedRows, Calendar, tuple[str, ...]]:
+    """The predictions with the amounts that arrived for them, the calendar, and what was left out, in sentences.
+
+    An id is predicted once; it may have several amounts, which add up, or none yet.
+
+    Args:
+        predicted: a row a prediction.
+        actual: a row an amount.
+        columns: their names.
+        every: the length of a period.
+
+    """
+    require_columns(predicted.column_names, [columns.time, columns.id, columns.pred, *columns.by])
+    require_columns(
+        actual.column_names, [columns.id, columns.target, *([columns.arrived] if columns.arrived is not None else [])]
+    )
+    skipped: list[str] = []
+    days, pred = _days(predicted, columns.time), _numbers(predicted, columns.pred)
+    calendar = Calendar(every, days.min())
+    period = calendar.period(days)
+    row = _rows_of_ids(predicted, actual, columns.id)
+    amount = _numbers(actual, columns.target)
+    matched = row >= 0
+    if not matched.any():
+        raise ValueError(f"no actual amount has an id {columns.id!r} that was predicted: are these the right files?")
+    if not matched.all():
+        skipped.append(f"{(~matched).sum():,} of {len(row):,} actual amounts belong to no prediction and are left out")
+    row, amount = row[matched], amount[matched]
+    if (amount < 0.0).any():
+        raise ValueError(
+            f"column {columns.target!r} has amounts below 0: watching is for amounts that are not negative"
+        )
+    if columns.arrived is None:
+        delay = np.zeros(len(row), np.int64)
+        last = int(period.max())
+    else:
+        arrived = calendar.period(_days(actual, columns.arrived)[matched])
+        delay = arrived - period[row]
+        last = int(max(arrived.max(), period.max()))
+        early = delay < 0
+        if early.any():
+            skipped.append(
+                f"{early.sum():,} amounts came in a period before that of their prediction and are left out: such a "
+                "prediction is none"
+            )
+            row, amount, delay = row[~early], amount[~early], delay[~early]
+    segments = {name: _segments(predicted, name) for name in columns.by}
+    return PredictedRows(period, pred, row, delay, amount, last, segments), calendar, tuple(skipped)
+
+
+def _rows_of_ids(predicted: "pa.Table", actual: "pa.Table", name: str) -> Integers:
+    """Of each actual amount the row of its prediction, or -1."""
+    pa, compute = need("pyarrow"), need("pyarrow.compute")
+    of_predicted, of_actual = (as_ids(f"column {name!r}", column_array(table, name)) for table in (predicted, actual))
+    if of_predicted.type != of_actual.type:
+        of_predicted, of_actual = (ids.cast(pa.large_string()) for ids in (of_predicted, of_actual))
+    if len(of_predicted.unique()) < len(of_predicted):
+        raise ValueError(f"column {name!r} has ids that were predicted more than once: keep one prediction of each")
+    index = compute.index_in(of_actual, value_set=of_predicted)
+    return np.asarray(compute.fill_null(index, -1).to_numpy(zero_copy_only=False), np.int64)
+
+
+def _days(table: "pa.Table", name: str) -> NDArray[np.datetime64]:
+    times = as_times(f"column {name!r}", column_array(table, name))
+    if times.null_count:
+        row = int(np.argmax(times.is_null().to_numpy(zero_copy_only=False)))
+        raise ValueError(f"column {name!r}, row {row} has no time: drop such rows, or fill them in")
+    return np.asarray(times.to_numpy(zero_copy_only=False)).astype("datetime64[D]")
+
+
+def _numbers(table: "pa.Table", name: str) -> NDArray[np.float64]:
+    values: NDArray[Any] = as_numbers(f"column {name!r}", column_array(table, name))
+    wrong = np.flatnonzero(~np.isfinite(values))
+    if len(wrong):
+        raise ValueError(f"column {name!r}, row {wrong[0]} holds no finite number: drop such rows, or correct them")
+    return np.asarray(values, np.float64)
+
+
+def _segments(table: "pa.Table", name: str) -> tuple[Integers, Sequence[str]]:
+    """The segment of each row: one of the commonest values, the others, or missing."""
+    pa, compute = need("pyarrow"), need("pyarrow.compute")
+    texts = column_array(table, name).cast(pa.large_string())
+    counts = {entry["values"]: entry["counts"] for entry in texts.drop_null().value_counts().to_pylist()}
+    common = sorted(counts, key=lambda value: (-counts[value], value))[:_MOST_SEGMENTS]
+    codes = compute.fill_null(compute.index_in(texts, value_set=pa.array(common, pa.large_string())), len(common))
+    codes = np.asarray(codes.to_numpy(zero_copy_only=False), np.int64)
+    titles = [*common, *(["all others"] if (codes == len(common)).any() else [])]
+    return codes, titles
