@@ -1,7 +1,7 @@
 """The command line: one file per command. Imports nothing heavy until a command runs, so that help is instant."""
 
 # The modules of the commands are imported for their registration.
-from transun.cli import compare, debias, demo, diagnose, evaluate, export, fit, info, predict
+from transun.cli import compare, debias, demo, diagnose, evaluate, export, fit, info, predict, watch
 from transun.cli.app import app
 from transun.cli.main import main
 
@@ -17,4 +17,5 @@ __all__ = [
     "info",
     "main",
     "predict",
+    "watch",
 ]
