@@ -14,8 +14,10 @@ _MODULES = {
     "board": "transun_paper.board.run",
     "booster": "transun_paper.lab.boosters",
     "industrial": "transun_paper.tables.industrial",
+    "segments": "transun_paper.board.segments",
     "trace": "transun_paper.tables.curves",
     "variance": "transun_paper.tables.variance",
+    "watching": "transun_paper.lab.watching",
 }
 
 

@@ -1,0 +1,181 @@
+"""How wrong totals are by segment before and after multicalibration, on the tables of numbers, beside MCGrad."""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.model_selection import KFold
+
+from transun.estimators import BalancedRegressor, MulticalibratedRegressor
+from transun.support.extras import need
+from transun_paper.board.frames import Frames
+from transun_paper.board.tables import BOARD_TABLES, NUMBERS
+from transun_paper.lab.boosters import quiet
+from transun_paper.lab.computation import Computation
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Array = NDArray[np.float64]
+
+# Part of every key: a change of how a result is computed must change it.
+_VERSION = 1
+# Columns are cut into at most so many segments alone, and so many beside another column.
+_ALONE, _BESIDE = 20, 8
+# A segment counts if it has so many test rows, and if chance moves its total by less than this share.
+FEWEST_ROWS, MOST_NOISE = 100, 0.1
+_FOLDS = 5
+
+
+def _trees(objective: str) -> Any:
+    lightgbm = need("lightgbm")
+    return lightgbm.LGBMRegressor(objective=objective, n_estimators=150, learning_rate=0.05, n_jobs=1, verbose=-1)
+
+
+def _log_trees() -> Any:
+    return TransformedTargetRegressor(_trees("regression"), func=np.log1p, inverse_func=np.expm1)
+
+
+#: The models whose predictions are corrected.
+BASES: Mapping[str, Callable[[], Any]] = {"ln(1 + y)": _log_trees, "Poisson": lambda: _trees("poisson")}
+#: What is done with them. The first does nothing, and is what the others are compared with.
+METHODS = ("as it is", "balanced", "multicalibrated", "MCGrad")
+
+
+def computations(tables: Iterable[str]) -> list[Computation]:
+    """Every base with every method that can run here, on these tables."""
+    names = [name for name in METHODS if name != "MCGrad" or _has_mcgrad()]
+    return [
+        Computation("segments", {"table": table, "base": base, "method": method, "version": _VERSION})
+        for table in tables
+        for base in BASES
+        for method in names
+    ]
+
+
+def tables_here() -> list[str]:
+    """The tables of numbers whose files are there."""
+    return [table.name for table in BOARD_TABLES.values() if table.group == NUMBERS and not table.missing()]
+
+
+def compute(arguments: Mapping[str, Any], cache: Path) -> dict[str, Any]:
+    """The errors by segment of one method around one base on one table; training and validation rows teach both."""
+    train, y, test, y_test = _load(arguments["table"])
+    regressor, method = BASES[arguments["base"]](), arguments["method"]
+    with quiet():
+        details = ""
+        if method == "as it is":
+            pred = regressor.fit(train, y).predict(test)
+        elif method == "balanced":
+            pred = BalancedRegressor(regressor, random_state=0).fit(train, y).predict(test)
+        elif method == "multicalibrated":
+            model = MulticalibratedRegressor(regressor, random_state=0).fit(train, y)
+            pred, details = model.predict(test), str(model.ratio_)
+        else:
+            pred = _mcgrad(regressor, train, y, test)
+    error = float(np.sqrt(np.mean(np.square(pred - y_test))) / y_test.mean())
+    return {
+        "NRMSE": error,
+        "PGR": float(pred.sum() / y_test.sum()),
+        "details": details,
+        "segments": segment_errors(train, test, y_test, pred),
+    }
+
+
+def cost(arguments: Mapping[str, Any], cache: Path) -> float:
+    """Rows, times about how much longer the method takes than one fit."""
+    factor = {"as it is": 1.0, "balanced": 6.0, "multicalibrated": 15.0, "MCGrad": 20.0}[arguments["method"]]
+    return BOARD_TABLES[arguments["table"]].row_count() * factor
+
+
+def segment_errors(train: "pd.DataFrame", test: "pd.DataFrame", y: Array, pred: Array) -> dict[str, float]:
+    """How wrong the totals of segments are: of the values or ranges of each column, and of each pair of columns.
+
+    Args:
+        train: the rows by which columns are cut into ranges.
+        test: the rows that are judged.
+        y: their targets.
+        pred: their predictions.
+
+    Returns:
+        `count` segments that count, the `worst` |signed TRE| among them, the worst in standard errors (`worst_errors`),
+        and `excess`, the root mean square of all in standard errors, beyond the 1 that chance makes it.
+
+    """
+    alone, beside = (
+        {name: _codes(train[name], test[name], most) for name in test.columns} for most in (_ALONE, _BESIDE)
+    )
+    cuts = [*alone.values(), *(beside[a] * 1_000 + beside[b] for a, b in combinations(beside, 2))]
+    errors, noises = [], []
+    for codes in cuts:
+        group = np.unique(codes, return_inverse=True)[1]
+        rows, actual, predicted = (np.bincount(group, values) for values in (np.ones(len(y)), y, pred))
+        usable = (rows >= FEWEST_ROWS) & (predicted > 0.0) & (actual > 0.0)
+        ratio = np.where(usable, actual, 1.0) / np.where(usable, predicted, 1.0)
+        noise = np.sqrt(np.bincount(group, np.square(y - ratio[group] * pred))) / np.where(usable, actual, 1.0)
+        usable &= (noise > 0.0) & (noise < MOST_NOISE)
+        errors.append((1.0 - ratio)[usable])
+        noises.append((noise * ratio)[usable])
+    error, noise = np.concatenate(errors), np.concatenate(noises)
+    if not len(error):
+        return {"count": 0.0, "worst": np.nan, "worst_errors": np.nan, "excess": np.nan}
+    z = np.abs(error) / noise
+    return {
+        "count": float(len(error)),
+        "worst": float(np.abs(error).max()),
+        "worst_errors": float(z.max()),
+        "excess": float(np.sqrt(max(np.mean(np.square(z)) - 1.0, 0.0))),
+    }
+
+
+def _codes(train: "pd.Series[Any]", test: "pd.Series[Any]", most: int) -> NDArray[np.int64]:
+    """The segment of each test row: a common value, one of the others, a range of numbers, or missing."""
+    if str(train.dtype) == "category":
+        common = {value: index for index, value in enumerate(train.value_counts().index[:most])}
+        return np.array([common.get(value, most) for value in test.astype(object)], np.int64)
+    values, numbers = train.to_numpy(float), test.to_numpy(float)
+    known = values[np.isfinite(values)]
+    distinct = np.unique(known)
+    # Few different numbers are values, many are cut at their quantiles.
+    edges = distinct if len(distinct) <= most else np.unique(np.quantile(known, np.arange(1, most // 2) / (most // 2)))
+    return np.where(np.isnan(numbers), most + 1, np.searchsorted(edges, numbers, side="right"))
+
+
+def _mcgrad(regressor: Any, train: "pd.DataFrame", y: Array, test: "pd.DataFrame") -> Array:
+    """MCGrad with its defaults, learned from out-of-fold predictions as ours is."""
+    logging.getLogger("mcgrad").setLevel(logging.ERROR)
+    out_of_fold = np.empty(len(y))
+    for rows, left_out in KFold(_FOLDS, shuffle=True, random_state=0).split(train):
+        out_of_fold[left_out] = regressor.fit(train.iloc[rows], y[rows]).predict(train.iloc[left_out])
+    categories = [name for name in train.columns if str(train[name].dtype) == "category"]
+    columns = {
+        "categorical_feature_column_names": categories,
+        "numerical_feature_column_names": [name for name in train.columns if name not in categories],
+    }
+    text = {name: str for name in categories}
+    frame = train.astype(text).assign(prediction_=out_of_fold, label_=y)
+    model = need("mcgrad.methods").RegressionMCGrad().fit(frame, "prediction_", "label_", **columns)
+    frame = test.astype(text).assign(prediction_=regressor.fit(train, y).predict(test))
+    return np.asarray(model.predict(frame, "prediction_", **columns), np.float64)
+
+
+def _has_mcgrad() -> bool:
+    try:
+        need("mcgrad.methods")
+    except ModuleNotFoundError:
+        return False
+    return True
+
+
+@lru_cache(maxsize=1)
+def _load(name: str) -> tuple["pd.DataFrame", Array, "pd.DataFrame", Array]:
+    data = BOARD_TABLES[name].load()
+    frames = Frames.of(data)
+    both = need("pandas").concat([frames.train, frames.valid], ignore_index=True)
+    return both, np.concatenate([data.y_train, data.y_valid]), frames.test, data.y_test
