@@ -10,10 +10,10 @@ import transun
 from transun.report.document import (
     Block,
     Cell,
-    Chart,
     Document,
     Facts,
     Figure,
+    Gallery,
     Glossary,
     Items,
     Paragraph,
@@ -139,8 +139,8 @@ def watch_document(report: WatchReport) -> Document:
     brief: list[Block] = [verdict, table]
     skipped = [*report.skipped, *result.skipped]
     sections = [
-        Section("What came, against what was expected", [_chart(report, result.series[0])]),
         Section("Everything that is watched", [table]),
+        Section("What came, against what was expected", [_chart(report, result.series[0])]),
         *([_delay(report)] if len(result.curve.arrived) > 1 else []),
         Section("How this was computed, and what was left out", [Items(_how(report)), *_left_out(skipped)]),
         Section("Words", [Glossary(_TERMS)]),
@@ -194,7 +194,7 @@ def _table(report: WatchReport) -> Table:
     return Table(["watched", "came / expected", "evidence now", "of an alarm", "changed since"], rows)
 
 
-def _chart(report: WatchReport, series: WatchedSeries) -> Chart:
+def _chart(report: WatchReport, series: WatchedSeries) -> Gallery:
     """Came over expected by period, summed over a few periods where there are many."""
     together = max(1, len(series.periods) // 40)
     starts = np.arange(0, len(series.periods), together)
@@ -222,7 +222,8 @@ def _chart(report: WatchReport, series: WatchedSeries) -> Chart:
         [Cell(name), Cell(number(float(a)), float(a)), Cell(number(float(e)), float(e)), Cell(ratio(v), v)]
         for name, a, e, v in zip(names, actual, expected, values.tolist(), strict=True)
     ]
-    return Chart([Figure(canvas.svg(), caption)], Table(["from", "came", "expected", "ratio"], rows))
+    table = Table(["from", "came", "expected", "ratio"], rows)
+    return Gallery([Figure(canvas.svg(), caption)], {f"What came, {together} {report.calendar.every}s at a time": table})
 
 
 def _delay(report: WatchReport) -> Section:
