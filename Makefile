@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test test-engines check bench wheel fuzz matrix kills clean
+.PHONY: setup demo test test-engines check bench wheel fuzz matrix kills release pythons clean
 
 setup: .venv/ready
 
@@ -35,6 +35,19 @@ bench: setup
 
 wheel: setup
 	$(BIN)/python tools/check_wheel.py
+
+# The files of a release in dist/, checked and run; nothing is uploaded.
+release: .venv/release
+	$(BIN)/python tools/release.py
+	$(BIN)/python tools/check_wheel.py dist/*.whl
+
+# The tests under every Python version of this machine; each takes an environment with its own torch.
+pythons: .venv/release
+	$(BIN)/nox
+
+.venv/release: .venv/ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[release]'
+	touch $@
 
 # Hostile files, folders, texts, frames and command lines; another SEED gives other cases.
 SEED ?= 0

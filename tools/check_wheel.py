@@ -1,7 +1,8 @@
 """Builds the wheel, installs it alone in a fresh environment, and runs every command with it.
 
-`make wheel` runs this: `python tools/check_wheel.py`. It fails if the wheel holds anything but the product, if a
-command fails, or if a command of the application is not among those that are run here.
+`make wheel` runs this: `python tools/check_wheel.py`, or with the path of a wheel that is built. It fails if the wheel
+holds anything but the product, if a command fails, or if a command of the application is not among those that are run
+here.
 """
 
 import csv
@@ -11,8 +12,9 @@ import subprocess
 import sys
 import tempfile
 import venv
-import zipfile
 from pathlib import Path
+
+from release import check_wheel_contents
 
 ROOT = Path(__file__).parent.parent
 COMMANDS = (
@@ -38,12 +40,7 @@ def build(folder: Path) -> Path:
     pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check", "--no-deps"]
     subprocess.run([*pip, "--wheel-dir", str(folder), str(ROOT)], check=True)
     (wheel,) = folder.glob("transun-*.whl")
-    with zipfile.ZipFile(wheel) as archive:
-        names = archive.namelist()
-    strangers = [name for name in names if not name.startswith("transun/") and ".dist-info/" not in name]
-    if strangers or any("paper" in name or "/lab/" in name for name in names):
-        raise SystemExit(f"the wheel holds more than the product: {strangers or names}")
-    print(f"{wheel.name}: {len(names)} files, {wheel.stat().st_size / 1e3:.0f} kB")
+    check_wheel_contents(wheel)
     return wheel
 
 
@@ -88,7 +85,7 @@ def main() -> None:
     """Build, look, install, run."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        wheel = build(folder / "wheel")
+        wheel = Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else build(folder / "wheel")
         programs = install(wheel, folder / "environment")
         (folder / "work").mkdir()
         run_commands(programs, folder / "work")

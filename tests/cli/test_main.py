@@ -53,7 +53,7 @@ def test_help_says_what_it_does(command):
 
 
 def test_version():
-    assert invoke("--version").output.strip() == __version__
+    assert invoke("--version").output.strip() == f"transun {__version__}"
 
 
 def test_errors_are_one_line_without_a_traceback(tmp_path):

@@ -23,5 +23,5 @@ def _options(
     if version:
         from transun import __version__
 
-        typer.echo(__version__)
+        typer.echo(f"transun {__version__}")
         raise typer.Exit
