@@ -1,114 +1,79 @@
-"""A real browser for tests: Chromium, driven through its debugging pipe, which needs no library."""
+"""Pages in a real browser: the Chromium or Chrome of this machine, driven by playwright and judged by axe-core."""
 
-import base64
-import json
-import os
 import shutil
-import subprocess
-import tempfile
-from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Self
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+MISSING = "no Chromium or Chrome on this machine, or no playwright: the page is not looked at by a browser"
 
 
 def find_browser() -> str | None:
-    return next((found for name in NAMES if (found := shutil.which(name))), None)
+    """The program of a browser that playwright can drive here, or None."""
+    if find_spec("playwright") is None:
+        return None
+    return next((path for name in NAMES if (path := shutil.which(name))), None)
 
 
 class Browser:
     """One page at a time; `problems` collects console errors and exceptions, `requests` every address asked for."""
 
     def __init__(self, program: str) -> None:
-        self._folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
-        commands, self._write = os.pipe()
-        self._read, answers = os.pipe()
+        from playwright.sync_api import sync_playwright
 
-        def connect() -> None:  # Chromium reads commands from 3 and answers on 4
-            a, b = os.dup(commands), os.dup(answers)
-            os.dup2(a, 3)
-            os.dup2(b, 4)
-
-        flags = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--remote-debugging-pipe"]
-        self._process = subprocess.Popen(
-            [program, *flags, f"--user-data-dir={self._folder.name}"],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            preexec_fn=connect,
-            close_fds=False,
-        )
-        os.close(commands)
-        os.close(answers)
-        self._buffer, self._next, self._session = b"", 0, ""
+        self._driver = sync_playwright().start()
+        self._browser = self._driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        self._page: Any = None
         self.problems: list[str] = []
         self.requests: list[str] = []
-        target = self.send("Target.createTarget", url="about:blank")["targetId"]
-        self._session = self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        for domain in ("Page", "Runtime", "Network", "Log"):
-            self.send(f"{domain}.enable")
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._process.terminate()
-        self._process.wait(20)
-        os.close(self._read)
-        os.close(self._write)
-        with suppress(OSError):
-            self._folder.cleanup()
+        self._browser.close()
+        self._driver.stop()
 
     def open(self, path: Path, width: int, scheme: str) -> None:
         """Load a file at a width, in light or dark."""
+        if self._page is not None:
+            self._page.context.close()
         self.problems, self.requests = [], []
-        self.send(
-            "Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 600
+        size = {"width": width, "height": 900}
+        context = self._browser.new_context(viewport=size, color_scheme=scheme, is_mobile=width < 600)
+        self._page = context.new_page()
+        self._page.on("request", lambda request: self.requests.append(request.url))
+        self._page.on("pageerror", lambda error: self.problems.append(str(error)))
+        self._page.on(
+            "console",
+            lambda line: line.type in ("error", "warning") and self.problems.append(f"{line.type}: {line.text}"),
         )
-        self.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
-        self.send("Page.navigate", url=path.resolve().as_uri())
-        self._until("Page.loadEventFired")
+        self._page.goto(path.resolve().as_uri())
 
     def run(self, script: str) -> Any:
         """The value of an expression in the page."""
-        result = self.send("Runtime.evaluate", expression=script, returnByValue=True)
-        assert "exceptionDetails" not in result, result
-        return result["result"].get("value")
+        return self._page.evaluate(script)
+
+    def press(self, key: str) -> None:
+        """Press a key of the keyboard, such as Tab."""
+        self._page.keyboard.press(key)
+
+    def print_media(self) -> None:
+        """Show the page as it would be printed."""
+        self._page.emulate_media(media="print")
 
     def screenshot(self, path: Path) -> None:
         """The whole page as a PNG."""
-        shot = self.send("Page.captureScreenshot", captureBeyondViewport=True, format="png")
-        path.write_bytes(base64.b64decode(shot["data"]))
+        self._page.screenshot(path=path, full_page=True)
 
-    def send(self, method: str, **parameters: Any) -> dict[str, Any]:
-        self._next += 1
-        message = {"id": self._next, "method": method, "params": parameters}
-        if self._session:
-            message["sessionId"] = self._session
-        os.write(self._write, json.dumps(message).encode() + b"\0")
-        while True:
-            answer = self._receive()
-            if answer.get("id") == self._next:
-                assert "error" not in answer, answer
-                return answer["result"]
+    def faults(self) -> list[str]:
+        """What axe-core calls serious or critical in the page, each with the first element that shows it."""
+        from axe_playwright_python.sync_playwright import Axe
 
-    def _until(self, method: str) -> None:
-        while self._receive().get("method") != method:
-            pass
-
-    def _receive(self) -> dict[str, Any]:
-        while b"\0" not in self._buffer:
-            part = os.read(self._read, 1 << 20)
-            assert part, "the browser has ended"
-            self._buffer += part
-        text, _, self._buffer = self._buffer.partition(b"\0")
-        message: dict[str, Any] = json.loads(text)
-        parameters = message.get("params", {})
-        match message.get("method"):
-            case "Network.requestWillBeSent":
-                self.requests.append(parameters["request"]["url"])
-            case "Runtime.exceptionThrown" | "Log.entryAdded":
-                self.problems.append(json.dumps(parameters))
-            case "Runtime.consoleAPICalled" if parameters["type"] in ("error", "warning"):
-                self.problems.append(json.dumps(parameters))
-        return message
+        violations = Axe().run(self._page).response["violations"]
+        return [
+            f"{each['id']}: {each['help']}: {each['nodes'][0]['html']}"
+            for each in violations
+            if each["impact"] in ("serious", "critical")
+        ]

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from browser import Browser, find_browser
+from browser import MISSING, Browser, find_browser
 from pages import Collector
 from transun.diagnosis import diagnose
 from transun.report.diagnosis import diagnosis_document, diagnosis_json
@@ -94,6 +94,15 @@ def test_the_three_forms_say_the_same(found, parsed):
         assert term in page
 
 
+def test_a_notebook_shows_the_page_in_a_frame(found):
+    frame = Collector.read(found._repr_html_())
+    ((tag, attributes),) = frame.tags
+    assert tag == "iframe"
+    assert attributes["srcdoc"] == diagnosis_page(found)
+    assert attributes["sandbox"] == "allow-scripts"
+    assert attributes["title"]
+
+
 def test_what_is_not_finite_is_null_in_json():
     data = json.loads(diagnosis_json(diagnose([1.0, 2.0, 4.0, 0.0], [1.0, 2.0, 3.0, 0.0])))
     assert data["advice"]["power"]["value"] is None
@@ -114,7 +123,7 @@ def test_small_data_has_a_page(rows):
 def browser():
     program = find_browser()
     if program is None:
-        pytest.skip("no Chromium or Chrome on this machine: the page is not looked at by a browser")
+        pytest.skip(MISSING)
     with Browser(program) as opened:
         yield opened
 
@@ -197,6 +206,27 @@ def test_paper_is_white(found, browser, tmp_path):
     path = tmp_path / "page.html"
     path.write_text(diagnosis_page(found), encoding="utf-8")
     browser.open(path, 1200, "dark")
-    browser.send("Emulation.setEmulatedMedia", media="print")
+    browser.print_media()
     assert browser.run("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
-    browser.send("Emulation.setEmulatedMedia", media="")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1200, 390])
+def test_axe_finds_no_serious_fault(found, browser, tmp_path, width, scheme):
+    path = tmp_path / "page.html"
+    path.write_text(diagnosis_page(found), encoding="utf-8")
+    browser.open(path, width, scheme)
+    assert browser.faults() == []
+
+
+def test_the_keyboard_reaches_and_sorts_a_table(found, browser, tmp_path):
+    path = tmp_path / "page.html"
+    path.write_text(diagnosis_page(found), encoding="utf-8")
+    browser.open(path, 1200, "light")
+    for _ in range(20):
+        browser.press("Tab")
+        if browser.run("document.activeElement.matches('th button')"):
+            break
+    assert browser.run("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+    browser.press("Enter")
+    assert browser.run("document.activeElement.parentElement.getAttribute('aria-sort')") == "descending"

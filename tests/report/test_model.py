@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from browser import Browser, find_browser
+from browser import MISSING, Browser, find_browser
 from pages import Collector
 from transun import Bag, Features, Id, embedding_mlp, read_table
 from transun.data import Split
@@ -141,7 +141,7 @@ def test_curves_are_thinned_to_means(report):
     assert thinned([]) == {}
 
 
-@pytest.mark.skipif(find_browser() is None, reason="no browser is installed")
+@pytest.mark.skipif(find_browser() is None, reason=MISSING)
 def test_in_a_real_browser(page, tmp_path):
     path = tmp_path / "page.html"
     path.write_text(page, encoding="utf-8")
@@ -152,6 +152,7 @@ def test_in_a_real_browser(page, tmp_path):
             assert browser.requests == [path.resolve().as_uri()]
             assert browser.run("document.documentElement.scrollWidth") <= width  # tables scroll, the page does not
             browser.screenshot(tmp_path / f"{width}.png")
+            assert browser.faults() == []
         browser.run("document.querySelector('th:nth-child(2) button').click()")
         values = browser.run(
             "[...document.querySelector('table').tBodies[0].rows].map(r => Number(r.cells[1].dataset.v))"
@@ -166,7 +167,7 @@ WORDS_BROKEN = """[...document.querySelectorAll('th button')].flatMap(button => 
 })"""
 
 
-@pytest.mark.skipif(find_browser() is None, reason="no browser is installed")
+@pytest.mark.skipif(find_browser() is None, reason=MISSING)
 def test_on_a_phone_tables_scroll_with_a_hint_and_titles_are_whole(report, tmp_path):
     """A table of a report that is wider than the phone shades the edge beyond which it goes on."""
     path = tmp_path / "page.html"
