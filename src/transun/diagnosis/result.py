@@ -1,6 +1,7 @@
 """What an assessment and a diagnosis hold: plain frozen values, computed once and shown in several ways."""
 
 from dataclasses import dataclass
+from importlib import import_module
 
 from transun.metrics import Estimate
 
@@ -285,6 +286,11 @@ class Diagnosis(Assessment):
     advice: Advice
     sampled: tuple[str, ...]
     skipped: tuple[str, ...]
+
+    def _repr_html_(self) -> str:
+        """The report, which notebooks show; reports are a layer above, and are imported only when one is asked for."""
+        page: str = import_module("transun.report.diagnosis").diagnosis_document(self).inline()
+        return page
 
 
 def _named(estimates: tuple[Estimate, ...], name: str) -> Estimate:
