@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test test-engines check bench wheel fuzz matrix kills release pythons clean
+.PHONY: setup demo test test-engines check bench wheel fuzz matrix kills release pythons docs clean
 
 setup: .venv/ready
 
@@ -28,6 +28,15 @@ check: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# The site in docs/_build/html: every example is run, a warning or a broken link is an error.
+docs: .venv/docs
+	$(BIN)/sphinx-build -W --keep-going -q docs docs/_build/html
+	$(BIN)/python tools/check_site.py docs/_build/html
+
+.venv/docs: .venv/ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	touch $@
 
 bench: setup
 	for script in $(filter-out benchmarks/bench_gpu%,$(wildcard benchmarks/bench_*.py)); do $(BIN)/python $$script || exit 1; done

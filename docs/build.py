@@ -1,4 +1,4 @@
-"""Fill the marked blocks of the pages from the reports and the imports in the repository: nothing is typed by hand.
+"""Fill the marked blocks of the pages from reports, imports and docstrings, and draw the pictures: nothing is by hand.
 
 `python docs/build.py` rewrites them; `python docs/build.py --check` fails if one is out of date.
 """
@@ -13,12 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from layers import picture
+from pictures import PICTURES
+from way import way
 
 import transun
-from transun.report.markdown import table, yes
+from transun.report.markdown import table
 
 ROOT = Path(__file__).parent.parent
 REPORTS = ROOT / "paper" / "reports"
+DRAWN = ROOT / "docs" / "understand" / "pictures"
 # In the order in which a reader meets them.
 ROOMS = (
     "estimators",
@@ -37,40 +40,52 @@ ROOMS = (
 
 
 def demo_block() -> str:
-    """The table and the verdict of the demo's page."""
-    lines = (ROOT / "docs" / "demo" / "demo.md").read_text(encoding="utf-8").split("\n\n")
-    return f"{lines[1]}\n\n{lines[2]}"
+    """The verdict of the demo's page."""
+    return (ROOT / "docs" / "demo" / "demo.md").read_text(encoding="utf-8").split("\n\n")[1]
 
 
-def claims_block(name: str) -> str:
-    """The claims of a report."""
-    rows = [[claim["text"], yes(claim["holds"]), claim["evidence"]] for claim in _read(name)["claims"]]
-    return table(["claim", "holds", "evidence"], rows)
+def install_block() -> str:
+    """The line that installs the library, and what each extra is for, by the comments in pyproject.toml."""
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    extras = text.partition("[project.optional-dependencies]")[2].partition("\n[")[0]
+    rows = [
+        ["`pip install transun`", "everything else: diagnosis, training, scikit-learn estimators, the command line"]
+    ]
+    for purpose, name in re.findall(r"^# (.+)\n([\w-]+) = \[", extras, re.MULTILINE):
+        if not purpose.endswith("of the repository"):
+            rows.append([f"`pip install 'transun[{name}]'`", purpose])
+    return table(["install", "to"], rows).replace("--:", ":--")
+
+
+def synthetic_block() -> str:
+    """How many claims about the paper's first table hold, in a sentence."""
+    claims = _read("synthetic")["claims"]
+    held = sum(claim["holds"] for claim in claims)
+    return (
+        f"{held} of {len(claims)} claims about the paper's first table, against closed forms, "
+        "hold ([page](paper/reports/synthetic.md))."
+    )
 
 
 def board_block() -> str:
-    """The claims of the default, and the geometric means of all methods over the tables with numbers."""
+    """The default against its rivals on the tables with numbers, in a few sentences."""
     report = _read("board/tables")
-    claims = [[claim["text"], yes(claim["holds"]), claim["evidence"]] for claim in report["claims"]]
-    lines = sorted(
-        (line for line in report["averages"] if line["group"] == "numbers"),
-        key=lambda line: line["to_reference"]["value"],
+    lines = {line["method"]: line for line in report["averages"] if line["group"] == "numbers"}
+    default = lines.pop("default")
+    rival = min(lines.values(), key=lambda line: line["to_reference"]["value"])
+    held = sum(claim["holds"] for claim in report["claims"])
+    wrong = default["wrong_totals"]
+    return (
+        f"The error (NRMSE) of `train` is {_ratio(default)} of that of {report['reference']}, the geometric mean over "
+        f"the board's tables with numbers; the best of {len(lines)} rivals, {rival['method']}, has {_ratio(rival)}. "
+        f"`train` is best on {default['first']} tables and has {wrong} wrong total{'s' * (wrong != 1)}, for "
+        f"{default['seconds']:.0f} seconds a table on one thread. {held} of {len(report['claims'])} claims about it "
+        "hold ([page](paper/reports/board/tables.md))."
     )
-    rows = [
-        [
-            line["method"],
-            f"{line['to_reference']['value']:.3f} ± {line['to_reference']['error']:.3f}",
-            f"{line['to_best']['value']:.3f}",
-            str(line["first"]),
-            str(line["wrong_totals"]),
-            f"{line['seconds']:.1f}",
-            str(line["seeds"]),
-        ]
-        for line in lines
-    ]
-    header = ["method", f"NRMSE to {report['reference']}", "to each table's best", "best on", "wrong totals"]
-    means = table([*header, "seconds on one thread", "seeds"], rows)
-    return f"{means}\n\n{table(['claim', 'holds', 'evidence'], claims)}"
+
+
+def _ratio(line: dict[str, Any]) -> str:
+    return f"{line['to_reference']['value']:.3f} ± {line['to_reference']['error']:.3f}"
 
 
 def board_losses_block() -> str:
@@ -86,15 +101,16 @@ def reference_block() -> str:
     parts = []
     for room, module in homes:
         names = [name for name in module.__all__ if name in transun.__all__]
-        lines = [f"- `{name}`: {_first_sentence(getattr(module, name))}" for name in sorted(names, key=str.lower)]
+        lines = [f"- `{name}`: {first_sentence(getattr(module, name))}" for name in sorted(names, key=str.lower)]
         if lines:
             others = [f"`{name}`" for name in module.__all__ if name not in transun.__all__]
             more = f"\n\nAlso in `transun.{room}`: {', '.join(others)}." if others else ""
-            parts.append("\n\n".join([f"## {room}", _first_sentence(module), "\n".join(lines)]) + more)
+            parts.append("\n\n".join([f"## {room}", first_sentence(module), "\n".join(lines)]) + more)
     return "\n\n".join(parts)
 
 
-def _first_sentence(value: Any) -> str:
+def first_sentence(value: Any) -> str:
+    """What a public name is, in the first sentence of its documentation; a metric says what it means."""
     text = value.meaning if isinstance(value, transun.Metric) else inspect.getdoc(value) or ""
     return re.split(r"(?<=[^.][.])(?:\s|$)", " ".join(text.split("\n\n")[0].split()))[0]
 
@@ -108,8 +124,10 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "demo": demo_block,
     "board": board_block,
     "board-losses": board_losses_block,
-    "synthetic": lambda: claims_block("synthetic"),
+    "install": install_block,
+    "synthetic": synthetic_block,
     "layers": picture,
+    "way": way,
     "reference": reference_block,
 }
 PAGES = [ROOT / "README.md", ROOT / "docs" / "architecture.md", ROOT / "docs" / "reference.md"]
@@ -118,19 +136,28 @@ PAGES = [ROOT / "README.md", ROOT / "docs" / "architecture.md", ROOT / "docs" / 
 def filled(text: str) -> str:
     """The page with every marked block replaced by its present content."""
     for name, block in BLOCKS.items():
-        pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.DOTALL)
-        text = pattern.sub(lambda match, block=block: f"{match[1]}{block()}\n{match[2]}", text)
+        # A block within a sentence has no line breaks around its content.
+        pattern = re.compile(rf"(<!-- {name} -->(\n?)).*?(<!-- /{name} -->)", re.DOTALL)
+        text = pattern.sub(lambda match, block=block: f"{match[1]}{block()}{match[2]}{match[3]}", text)
     return text
 
 
+def wanted() -> dict[Path, str]:
+    """What every page and picture should hold now."""
+    pages = {page: filled(page.read_text(encoding="utf-8")) for page in PAGES}
+    return pages | {DRAWN / f"{name}.svg": draw() for name, draw in PICTURES.items()}
+
+
 def main(check: bool) -> int:
-    """Rewrite the pages, or say which one is out of date."""
-    stale = [page for page in PAGES if filled(page.read_text(encoding="utf-8")) != page.read_text(encoding="utf-8")]
-    for page in stale:
+    """Rewrite the pages and pictures, or say which one is out of date."""
+    stale = [
+        (path, text) for path, text in wanted().items() if not path.exists() or path.read_text(encoding="utf-8") != text
+    ]
+    for path, text in stale:
         if check:
-            print(f"{page.relative_to(ROOT)} is out of date: run python docs/build.py")
+            print(f"{path.relative_to(ROOT)} is out of date: run python docs/build.py")
         else:
-            page.write_text(filled(page.read_text(encoding="utf-8")), encoding="utf-8")
+            path.write_text(text, encoding="utf-8")
     return int(check and bool(stale))
 
 

@@ -1,0 +1,73 @@
+"""Pages of the site that are written from the code and from reports: the reference by room, and the evidence."""
+
+import inspect
+import json
+import shutil
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from build import ROOMS, first_sentence
+from docstrings import restructured
+
+from transun.report.markdown import table
+
+ROOT = Path(__file__).parent.parent
+REPORTS = ROOT / "paper" / "reports"
+
+
+def write_generated_pages(folder: Path) -> None:
+    """Write all of them; the gallery beside them is Sphinx-Gallery's own."""
+    for part in ("reference", "evidence"):
+        shutil.rmtree(folder / part, ignore_errors=True)
+        (folder / part).mkdir(parents=True)
+    _write_reference(folder / "reference")
+    _write_evidence(folder / "evidence")
+
+
+def _write_reference(folder: Path) -> None:
+    """A page a room: what the room is, and every name that it exports with its whole documentation."""
+    for room in ROOMS:
+        module = import_module(f"transun.{room}")
+        title = f"transun.{room}"
+        lines = [title, "=" * len(title), "", f".. automodule:: {title}", "   :no-members:", ""]
+        for name in sorted(module.__all__, key=str.lower):
+            lines += [*_directive(f"{title}.{name}", getattr(module, name)), ""]
+        (folder / f"{room}.rst").write_text("\n".join(lines), encoding="utf-8")
+
+
+def _directive(name: str, value: Any) -> list[str]:
+    """The lines that document a name: a class with its members, a function, or an object with what it means."""
+    if inspect.isclass(value):
+        return [f".. autoclass:: {name}", "   :members:"]
+    if inspect.isroutine(value):
+        return [f".. autofunction:: {name}"]
+    return [f".. py:data:: {name}", "", *[f"   {line}" for line in restructured([first_sentence(value)])]]
+
+
+def _write_evidence(folder: Path) -> None:
+    """The pages of paper/reports as they are, the page on speed, and a list of them with their claims."""
+    shutil.copytree(REPORTS, folder / "reports", ignore=shutil.ignore_patterns("runs", "*.json"))
+    shutil.copy(ROOT / "docs" / "speed.md", folder / "speed.md")
+    rows = []
+    for page in sorted(folder.rglob("*.md")):
+        link = page.relative_to(folder).as_posix()
+        title = page.read_text(encoding="utf-8").splitlines()[0].lstrip("# ")
+        held, failed = _claims(REPORTS / page.relative_to(folder / "reports")) if "reports" in link else ("–", "–")
+        rows.append([f"[{title}]({link})", held, failed])
+    text = [
+        "# Evidence",
+        "Every page below is made from a report in the repository, and every number in it was measured by the command "
+        "that the page names. A claim that does not hold is listed like one that does.",
+        table(["page", "claims that hold", "claims that do not"], rows),
+        "```{toctree}\n:hidden:\n:glob:\n\nspeed\nreports/*\nreports/board/*\n```",
+    ]
+    (folder / "index.md").write_text("\n\n".join(text) + "\n", encoding="utf-8")
+
+
+def _claims(page: Path) -> tuple[str, str]:
+    """How many claims of a report hold, and how many do not."""
+    report = page.with_suffix(".json")
+    claims = json.loads(report.read_text(encoding="utf-8")).get("claims", []) if report.exists() else []
+    held = sum(bool(claim["holds"]) for claim in claims)
+    return (str(held), str(len(claims) - held)) if claims else ("–", "–")
