@@ -20,9 +20,10 @@ OWNERS = {
     "ray": {"engines"},
     "rich": {"support", "report", "cli"},
     "safetensors": {"models"},
-    "scipy": {"metrics", "estimators", "diagnosis"},
+    "scipy": {"metrics", "estimators", "diagnosis", "experiments"},
     "sklearn": {"estimators", "training"},
     "tabm": {"backbones"},
+    "tea_tasting": {"experiments"},
     "typer": {"cli"},
 }
 ROOMS = rooms(PRODUCT)

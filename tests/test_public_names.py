@@ -11,7 +11,7 @@ from conftest import ROOMS
 
 import transun
 
-EVERY_ROOM = [*ROOMS, "diagnosis", "estimators"]
+EVERY_ROOM = [*ROOMS, "diagnosis", "estimators", "experiments"]
 
 
 def test_every_public_name_is_found_and_documented():

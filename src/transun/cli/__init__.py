@@ -1,11 +1,12 @@
 """The command line: one file per command. Imports nothing heavy until a command runs, so that help is instant."""
 
 # The modules of the commands are imported for their registration.
-from transun.cli import compare, debias, demo, diagnose, evaluate, export, fit, info, predict, watch
+from transun.cli import abtest, compare, debias, demo, diagnose, evaluate, export, fit, info, predict, watch
 from transun.cli.app import app
 from transun.cli.main import main
 
 __all__ = [
+    "abtest",
     "app",
     "compare",
     "debias",

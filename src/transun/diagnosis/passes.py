@@ -16,7 +16,7 @@ from transun.data.sample import HashSample
 from transun.diagnosis.interval import TOTALS
 from transun.diagnosis.moments import Floats, RatioMoments
 from transun.diagnosis.reading import RowSource, SkippedRows, UsableRows
-from transun.diagnosis.segmentation import MOST, Segmentation, by_number, by_text, quantile_edges
+from transun.diagnosis.segmentation import Segmentation, choose_segmentation, quantile_edges
 from transun.metrics import Meter, Metric, SampleMetric
 
 __all__ = [
@@ -110,16 +110,10 @@ class TotalsPass:
         """What follows from the sums over all rows; columns whose values name rows, not segments, are refused."""
         skipped = sums.skipped.sentences(sums.rows)
         segmentations = {
-            column: self._segmentation(column, sample.table["text"].to_pylist())
+            column: choose_segmentation(column, sample.table["text"].to_pylist(), numeric=column in self.numeric)
             for column, sample in sums.labels.items()
         }
         return FirstPass(sums.rows, skipped, sums.moments, sums.meter, sums.sample.in_order(), segmentations)
-
-    def _segmentation(self, column: str, texts: list[str | None]) -> Segmentation:
-        # A few different numbers are names of segments; many are an amount.
-        if column in self.numeric and len(set(texts)) > MOST:
-            return by_number(np.array([np.nan if text is None else float(text) for text in texts]))
-        return by_text(column, texts)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from transun.diagnosis.moments import Floats
 from transun.diagnosis.reading import UsableRows
 
-__all__ = ["MOST", "Segmentation", "by_number", "by_text", "holm", "quantile_edges"]
+__all__ = ["MOST", "Segmentation", "by_number", "by_text", "choose_segmentation", "holm", "quantile_edges"]
 
 Integers = NDArray[np.int64]
 
@@ -65,6 +65,18 @@ class ByRange:
         """The index of each row's range; a number on an edge belongs to the range above it."""
         numbers = rows.chunk.numbers(column)[rows.index]
         return np.where(np.isnan(numbers), len(self.edges) + 1, np.searchsorted(self.edges, numbers, side="right"))
+
+
+def choose_segmentation(column: str, texts: Sequence[str | None], *, numeric: bool) -> Segmentation:
+    """Segments of a column of which some values are given as texts: by range if it holds many numbers, else by value.
+
+    >>> choose_segmentation("age", [str(age) for age in range(100)], numeric=True).titles[0]
+    'below 10'
+    """
+    # A few different numbers are names of segments; many are an amount.
+    if numeric and len(set(texts)) > MOST:
+        return by_number(np.array([np.nan if text is None else float(text) for text in texts]))
+    return by_text(column, texts)
 
 
 def by_text(column: str, values: Sequence[str | None]) -> ByText:

@@ -17,6 +17,7 @@ EXTRAS = {
     "pyspark": "spark",
     "ray": "ray",
     "s3fs": "s3",
+    "tea_tasting": "ab",
     "upath": "s3",
 }
 
