@@ -126,7 +126,8 @@ def read_user_log(source: Any, columns: LogColumns) -> UserLog:
     user, user_names = _codes(table, columns.user)
     users = len(user_names)
     _refuse_repeated_ids(table, columns.id)
-    arm, arms = np.zeros(users, dtype=np.int64), ("",)
+    arm: Integers = np.zeros(users, dtype=np.int64)
+    arms: tuple[str, ...] = ("",)
     if columns.arm is not None:
         arm, arms = _arms(table, columns.arm, user, user_names)
     value = _numbers(table, columns.value, "write 0 where a user bought nothing")
@@ -137,8 +138,8 @@ def read_user_log(source: Any, columns: LogColumns) -> UserLog:
     log = UserLog(
         rows=len(table),
         users=users,
-        value=np.bincount(user, value, users),
-        per=None if per is None else np.bincount(user, per, users),
+        value=_sums(user, value, users),
+        per=None if per is None else _sums(user, per, users),
         covariates={name: _of_users(table, name, user, user_names) for name in columns.covariates},
         arm=arm,
         arms=arms,
@@ -203,6 +204,10 @@ def _numbers(table: "pa.Table", name: str, remedy: str) -> Floats:
         )
     require_squarable(np.arange(len(numbers)), **{f"value of {name!r}": numbers})
     return numbers
+
+
+def _sums(user: Integers, values: Floats, users: int) -> Floats:
+    return np.bincount(user, values, users).astype(np.float64)
 
 
 def _of_users(table: "pa.Table", name: str, user: Integers, user_names: "pa.Array") -> Floats:

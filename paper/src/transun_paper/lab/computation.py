@@ -11,9 +11,11 @@ from transun_paper.lab.store import rounded
 
 # The modules whose functions a line may name.
 _MODULES = {
+    "ab validity": "transun_paper.online.validity",
     "board": "transun_paper.board.run",
     "booster": "transun_paper.lab.boosters",
     "industrial": "transun_paper.tables.industrial",
+    "ranking test": "transun_paper.online.ranking_test",
     "segments": "transun_paper.board.segments",
     "trace": "transun_paper.tables.curves",
     "variance": "transun_paper.tables.variance",

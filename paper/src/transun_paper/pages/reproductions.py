@@ -31,10 +31,19 @@ from transun_paper.lab.sources import encode_user_datasets
 from transun_paper.lab.store import Store
 from transun_paper.lab.synthetic_tables import SYNTHETIC_TABLES, SyntheticTable
 from transun_paper.lab.trees import TREES
+from transun_paper.online.validity import (
+    FULL_TESTS,
+    QUICK_TESTS,
+    TestSizes,
+    validity_claims,
+    validity_computations,
+    validity_table,
+)
 from transun_paper.pages.boosters import bias_by_level_page, boosters_page
 from transun_paper.pages.default_vs_rivals import default_vs_rivals_page
 from transun_paper.pages.figures import draw, figure_page, save
 from transun_paper.pages.leaderboard import leaderboard_page
+from transun_paper.pages.online import validity_page
 from transun_paper.pages.paper import paper_page
 from transun_paper.pages.synthetic import synthetic_page
 from transun_paper.tables.registry import FIGURES, GPU_FIGURES, GPU_TABLES, TABLES
@@ -280,6 +289,30 @@ class BiasByLevel(Reproduction):
 
 
 @dataclass(frozen=True)
+class TestValidity(Reproduction):
+    """Simulated A/B tests whose truth is known."""
+
+    __test__ = False  # pytest would take the class for a test
+    title: str = "Do A/B tests keep their word on heavy tails? Equal arms, coverage, many looks, planned power"
+
+    def work(self, workspace: Workspace) -> Work:
+        by_world = validity_computations(self._sizes(workspace))
+        return Work(computations=[chunk for chunks in by_world.values() for chunk in chunks])
+
+    def report(self, name: str, workspace: Workspace) -> Report:
+        sizes = self._sizes(workspace)
+        entries = validity_table(workspace.store, sizes)
+        return workspace.made_by(name) | asdict(sizes) | {"claims": validity_claims(entries), "entries": entries}
+
+    def page(self, name: str, report: Report) -> str:
+        return validity_page(report)
+
+    @staticmethod
+    def _sizes(workspace: Workspace) -> TestSizes:
+        return QUICK_TESTS if workspace.quick else FULL_TESTS
+
+
+@dataclass(frozen=True)
 class Leaderboard(Reproduction):
     """Every method on every public data set, or some methods on some data sets where they are named."""
 
@@ -350,6 +383,7 @@ REPRODUCTIONS: dict[str, Reproduction] = {
     **{part.name: GpuTable(part) for part in GPU_TABLES},
     **{part.name: GpuFigure(part) for part in GPU_FIGURES},
     "levels": BiasByLevel(),
+    "ab_validity": TestValidity(),
     "boosters": BoosterReproduction(),
     "leaderboard": Leaderboard(),
     "ahead": DefaultVsRivals(),

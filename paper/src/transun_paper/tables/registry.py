@@ -1,6 +1,6 @@
 """Every real-data table and every figure of the paper, by the name of its report."""
 
-from transun_paper.tables import ablations, comparison, curves, debiasing, figures, industrial, variance
+from transun_paper.tables import ablations, comparison, curves, debiasing, figures, industrial, online, variance
 from transun_paper.tables.table import GpuPart, Part
 
 _TABLES: tuple[Part, ...] = (
@@ -14,6 +14,7 @@ _TABLES: tuple[Part, ...] = (
     ablations.SHARING_TABLE,
     variance.VARIANCE,
     industrial.INDUSTRIAL_CPU,
+    online.ONLINE,
 )
 _FIGURES: tuple[Part, ...] = (
     curves.TRAINING,
