@@ -121,7 +121,7 @@ class EGMN(Density):
     def _laws(self, raw: Raw) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Log weights (B, K + 1), the exponential mean (B, 1), normal means and widths (B, K)."""
         count = self.components
-        logits, theta, mean, width = widen(raw[0]).split((count + 1, 1, count, count), dim=-1)
+        logits, theta, mean, width = torch.split(widen(raw[0]), [count + 1, 1, count, count], dim=-1)
         return logits.log_softmax(-1), softplus(theta) + _FLOOR, mean, softplus(width) + _FLOOR
 
 
