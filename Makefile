@@ -21,7 +21,7 @@ test: check
 test-engines:
 	$(PYTHON) -m venv .venv-engines
 	.venv-engines/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
-		-e '.[dask,duckdb,lightgbm,ray,s3,spark]' boto3 hypothesis 'moto[server]' pytest
+		-e '.[dask,duckdb,lightgbm,ray,s3,spark]' boto3 hypothesis 'moto[server]' pytest xgboost-cpu
 	.venv-engines/bin/python -m pytest tests/engines tests/data/test_object_store.py
 
 check: setup

@@ -74,7 +74,8 @@ def fit(folder: Path, out: Path, *options: str) -> Measured:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--gigabytes", type=float, default=2.0, help="size of the large folder")
-    parser.add_argument("--turns", type=int, default=2)
+    parser.add_argument("--compared", type=int, default=4, help="files, of 262,144 rows, to train on in memory too")
+    parser.add_argument("--turns", type=int, default=2, help="how often both ways of these take turns")
     parser.add_argument("--test-share", default="0.05", help="share of rows held out for the certificate")
     arguments = parser.parse_args()
     share = ("--test-share", arguments.test_share)
@@ -83,7 +84,7 @@ def main() -> None:
         file = first_file(where)
         small, large = where / "small", where / "large"
         files = max(2, round(arguments.gigabytes * 1e9 / file.stat().st_size))
-        few = min(4, files)
+        few = min(arguments.compared, files)
         links(file, small, few)
         size = links(file, large, files)
         turns = [

@@ -18,9 +18,24 @@ def orders(seed):
     return X, mean * np.exp(sigma * rng.standard_normal(ROWS)), mean * np.exp(0.5 * sigma**2)
 
 
-def test_the_cluster_learns_what_one_process_learns():
+def lightgbm():
+    module = pytest.importorskip("lightgbm", reason="the extra `lightgbm` is not installed")
+    settings = {"n_estimators": 40, "num_leaves": 15, "verbose": -1, "n_jobs": 1}
+    return module.LGBMRegressor(**settings), module.DaskLGBMRegressor(**settings)
+
+
+def xgboost():
+    module = pytest.importorskip("xgboost", reason="xgboost is not installed")
+    from xgboost.dask import DaskXGBRegressor
+
+    settings = {"n_estimators": 40, "max_depth": 4, "n_jobs": 1}
+    return module.XGBRegressor(**settings), DaskXGBRegressor(**settings)
+
+
+@pytest.mark.parametrize("library", [lightgbm, xgboost])
+def test_the_cluster_learns_what_one_process_learns(library):
     pytest.importorskip("dask.array", reason="the extra `dask` is not installed")
-    lightgbm = pytest.importorskip("lightgbm", reason="the extra `lightgbm` is not installed")
+    single, booster = library()
     import dask.array as da
     from distributed import Client, LocalCluster
 
@@ -28,17 +43,13 @@ def test_the_cluster_learns_what_one_process_learns():
 
     X, y, _ = orders(0)
     new, y_new, mean = orders(1)
-    settings = {"n_estimators": 40, "num_leaves": 15, "verbose": -1, "n_jobs": 1}
     fold = _fold(np.arange(ROWS), FOLDS, 0)
     splits = [(np.flatnonzero(fold != number), np.flatnonzero(fold == number)) for number in range(FOLDS)]
-    alone = GTSRegressor(lightgbm.LGBMRegressor(**settings), cv=splits).fit(X, y)
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
-        booster = lightgbm.DaskLGBMRegressor(**settings)
+    alone = GTSRegressor(single, cv=splits).fit(X, y)
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster):
         together = fit_gts(booster, da.from_array(X, (2000, 2)), da.from_array(y, 2000), folds=FOLDS)
         with pytest.raises(ValueError, match="from 0 on"):
             fit_gts(booster, da.from_array(X, (2000, 2)), da.from_array(-y, 2000), folds=FOLDS)
-        with pytest.raises(ValueError, match="leave out `client`"):
-            fit_gts(lightgbm.DaskLGBMRegressor(client=client), None, None)
         with pytest.raises(ValueError, match="repartition"):
             fit_gts(booster, da.from_array(X, (2000, 2)), da.from_array(y, 4000), folds=FOLDS)
     assert together.shares_.tolist() == pytest.approx(alone.shares_.tolist())
@@ -50,9 +61,16 @@ def test_the_cluster_learns_what_one_process_learns():
     assert distance < 0.5 * np.sqrt(np.mean((expected - mean) ** 2)) + 0.02 * mean.mean()
 
 
-def test_a_regressor_of_one_process_is_refused():
+def test_a_regressor_of_one_process_and_one_with_a_client_are_refused():
     sklearn = pytest.importorskip("sklearn.linear_model")
     from transun.engines.dask_boosters import fit_gts
 
     with pytest.raises(ValueError, match="DaskLGBMRegressor"):
         fit_gts(sklearn.LinearRegression(), None, None)
+
+    class OfAClient(sklearn.LinearRegression):
+        def get_params(self, deep=True):
+            return {"client": object()}
+
+    with pytest.raises(ValueError, match="leave out `client`"):
+        fit_gts(OfAClient(), None, None)

@@ -37,8 +37,7 @@ def fit_gts(
     their number. Only `folds` + 1 boosters and a sample of 131,072 rows come to this process.
 
     Args:
-        regressor: `lightgbm.DaskLGBMRegressor` or another Dask regressor with `to_local` and a Poisson objective; it
-            trains by the current client.
+        regressor: `lightgbm.DaskLGBMRegressor` or `xgboost.dask.DaskXGBRegressor`; it trains by the current client.
         X: a Dask array of features, or a Dask frame of numbers.
         y: a Dask array or series of targets, none below 0, in the partitions of `X`.
         target_transform: T.
@@ -47,12 +46,13 @@ def fit_gts(
         seed: of the folds.
 
     """
-    if getattr(regressor, "client", None) is not None:
+    if regressor.get_params().get("client") is not None:
         raise ValueError("copies of the booster are trained, and a client cannot be copied: leave out `client`")
     bias = with_deviance(regressor, "poisson")
-    if bias is None or not hasattr(regressor, "to_local"):
+    if bias is None or "dask" not in type(regressor).__module__:
         raise ValueError(
-            f"{type(regressor).__name__} does not train in a Dask cluster by Poisson deviance: give DaskLGBMRegressor()"
+            f"{type(regressor).__name__} does not train in a Dask cluster by Poisson deviance: give "
+            "DaskLGBMRegressor() or DaskXGBRegressor()"
         )
     dask, array = need("dask"), need("dask.array")
     X, y = (_as_array(each) for each in (X, y))
@@ -71,12 +71,12 @@ def fit_gts(
     models, slopes = [], array.zeros_like(y, dtype=np.float64)
     for number in range(folds):
         others = fold != number
-        model = _fitted(regressor, X[others], points[others]).to_local()
+        model = _local(_fitted(regressor, X[others], points[others]))
         kappa = X.map_blocks(_kappa, model, slope, transform, drop_axis=1, dtype=np.float64)
         slopes = array.where(others, slopes, kappa)
         models.append(model)
     slopes = slopes.persist()
-    bias_model = bias.fit(X, y * slopes, sample_weight=1.0 / slopes).to_local()
+    bias_model = _local(bias.fit(X, y * slopes, sample_weight=1.0 / slopes))
     sizes = dask.compute(*((fold == number).sum() for number in range(folds)))
     guard = RatioGuard.learn(*dask.compute(slopes[chosen], y[chosen], 1.0 / slopes[chosen]))
     return _assembled(models, bias_model, np.array(sizes) / len(y), transform, slope, guard, X.shape[1])
@@ -108,6 +108,15 @@ def _as_array(rows: Any) -> Any:
 def _fitted(regressor: Any, X: Any, y: Any) -> Any:
     # The booster has to know how many rows the blocks have that a mask leaves over.
     return need("sklearn.base").clone(regressor).fit(X.compute_chunk_sizes(), y.compute_chunk_sizes())
+
+
+def _local(model: Any) -> Any:
+    """The regressor of one process with the trees of one of a cluster."""
+    if hasattr(model, "to_local"):
+        return model.to_local()
+    local = need("xgboost").XGBRegressor(**model.get_xgb_params())
+    local.load_model(model.get_booster().save_raw())
+    return local
 
 
 def _uniform(numbers: np.ndarray, seed: int) -> np.ndarray:
