@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from transun import metrics
-from transun.metrics import NDCG, Meter, Metric, TopNDCG, TopXAUC
+from transun.metrics import GINI, NDCG, Meter, Metric, TopNDCG, TopXAUC
 from transun.metrics.bias import SRE
 from transun.metrics.metric import bootstrap
 from transun.metrics.ranking import SampledXAUC
@@ -39,13 +39,13 @@ def exported() -> list[Metric]:
 
 
 METRICS = exported()
-BOOTSTRAPPED = {NDCG, TopNDCG(), TopXAUC(), OUTLIER_SHARE, SampledXAUC(pairs=1000)}
+BOOTSTRAPPED = {NDCG, GINI, TopNDCG(), TopXAUC(), OUTLIER_SHARE, SampledXAUC(pairs=1000)}
 every_metric = pytest.mark.parametrize("metric", METRICS, ids=lambda m: f"{type(m).__name__}-{m.name}")
 
 # Multiplying predictions and targets by the same factor changes these not at all (floors aside).
 SCALE_FREE = {"TRE", "STRE", "MRE", "SMRE", "PGR", "NEGATIVE", "NRMSE", "PRINTED_NRMSE", "NMAE", "XAUC", "XAUC_TPM"}
 SCALE_FREE |= {"XAUC_EGMN", "SampledXAUC(pairs=1000)", "TopXAUC", "NDCG", "TopNDCG", "RELATIVE_VARIANCE", "SKEWNESS"}
-SCALE_FREE |= {"OUTLIER_SHARE", "XAUCSketch"}
+SCALE_FREE |= {"OUTLIER_SHARE", "XAUCSketch", "GINI"}
 SCALE_BOUND = {"RMSE", "VARIANCE", "FLOORED", "SRE(expectation=2.0)"}
 
 

@@ -10,6 +10,7 @@ import inspect
 from transun.metrics.bias import NEGATIVE, PGR, STRE, TRE
 from transun.metrics.binned import bin_by_prediction, bin_by_target
 from transun.metrics.error import NMAE, NRMSE, RMSE
+from transun.metrics.gini import GINI
 from transun.metrics.meter import Meter
 from transun.metrics.metric import AdditiveMetric, Estimate, Metric, SampleMetric
 from transun.metrics.ranking import NDCG, XAUC, TopNDCG, TopXAUC
@@ -19,6 +20,7 @@ from transun.support.text_form import parse
 
 __all__ = [
     "FLOORED",
+    "GINI",
     "MRE",
     "NDCG",
     "NEGATIVE",
