@@ -12,6 +12,7 @@ from transun.cli.options import (
     Device,
     Engine,
     Epochs,
+    Exposure,
     Finish,
     Holdout,
     Json,
@@ -54,6 +55,7 @@ def debias(
     target: Annotated[str | None, typer.Option("--target", help="With a table: column of actual values.")] = None,
     pred: Annotated[str | None, typer.Option("--pred", help="With a table: column of predictions.")] = None,
     weight: Weight = None,
+    exposure: Exposure = None,
     method: Annotated[
         str | None, typer.Option("--method", help="With a table: a correction by name; the best one if not given.")
     ] = None,
@@ -98,7 +100,13 @@ def debias(
             raise ValueError(f"{source} is a model: give the rows to learn its bias from, too")
         wrong = [
             name
-            for name, value in (("--target", target), ("--pred", pred), ("--weight", weight), ("--method", method))
+            for name, value in (
+                ("--target", target),
+                ("--pred", pred),
+                ("--weight", weight),
+                ("--exposure", exposure),
+                ("--method", method),
+            )
             if value is not None
         ]
         if wrong:
@@ -127,7 +135,7 @@ def debias(
             "to correct a column of predictions, name --target and --pred; to debias a model, give its "
             "folder and the rows"
         )
-    _column(source, target, pred, weight, method, seed, out or Path("corrected.parquet"), as_json, progress)
+    _column(source, target, pred, weight, exposure, method, seed, out or Path("corrected.parquet"), as_json, progress)
 
 
 def _column(
@@ -135,6 +143,7 @@ def _column(
     target: str,
     pred: str,
     weight: str | None,
+    exposure: str | None,
     method: str | None,
     seed: int,
     out: Path,
@@ -159,7 +168,7 @@ def _column(
         names = column_names(source)
         if "corrected" in names:
             raise ValueError("the table has a column 'corrected' already: rename or drop it first")
-        repaired = repair(source, target, pred, weight, method=method, seed=seed, progress=progress)
+        repaired = repair(source, target, pred, weight, exposure=exposure, method=method, seed=seed, progress=progress)
         # Types are for the correction; from CSV to CSV, all columns pass through as they are written.
         kept = open_columns(source, [], names, verbatim=names if writes_plain_text(out) else ())
         typed = open_columns(source, repaired.correct.numbers)

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from transun.cli.app import app
-from transun.cli.options import Data, Json, Progress, Weight
+from transun.cli.options import Data, Exposure, Json, Progress, Weight
 from transun.cli.output import print_blocks
 from transun.cli.sources import data_name, readable, require_writable, write_texts
 
@@ -20,6 +20,7 @@ def diagnose(
         list[str] | None, typer.Option("--by", help="Column of segments to look into; may be given several times.")
     ] = None,
     weight: Weight = None,
+    exposure: Exposure = None,
     out: Annotated[
         Path, typer.Option("--out", help="Folder for diagnosis.html, .md and .json.", file_okay=False)
     ] = Path("diagnosis"),
@@ -43,7 +44,9 @@ def diagnose(
     require("pyarrow", "scipy")
     require_writable(out)
     with readable(data) as source:
-        diagnosis = diagnose_table(source, target, pred, by or (), weight, name=data_name(data), progress=progress)
+        diagnosis = diagnose_table(
+            source, target, pred, by or (), weight, exposure=exposure, name=data_name(data), progress=progress
+        )
     document, values = diagnosis_document(diagnosis), diagnosis_json(diagnosis)
     # All texts are made before the first file is written: an error leaves the old files of all three.
     texts = {"diagnosis.html": document.html(), "diagnosis.md": document.markdown(), "diagnosis.json": values}

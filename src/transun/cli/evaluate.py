@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from transun.cli.app import app
-from transun.cli.options import By, Json, MaxUnseen, Model, Progress, Require
+from transun.cli.options import By, Json, MaxUnseen, Model, ModelExposure, Progress, Require
 from transun.cli.output import print_blocks, print_table
 from transun.cli.shift import require_seen, show_shift
 from transun.cli.sources import STDIN, data_name, load_trained, readable
@@ -38,6 +38,7 @@ def evaluate(
     certify: Annotated[
         bool, typer.Option("--certify", help="Write the result into the model's folder as its certificate.")
     ] = False,
+    exposure: ModelExposure = None,
     max_unseen: MaxUnseen = None,
     as_json: Json = False,
     progress: Progress = None,
@@ -64,7 +65,7 @@ def evaluate(
         raise ValueError("give the rows to judge by, or --certificate to look at what was measured at the training")
     if certify and data == STDIN:
         raise ValueError("--certify takes a fingerprint of the rows: name a file instead of standard input")
-    _by_data(model, data, by or [], required, certify, max_unseen, as_json, progress)
+    _by_data(model, data, by or [], required, certify, exposure, max_unseen, as_json, progress)
 
 
 def _by_data(
@@ -73,6 +74,7 @@ def _by_data(
     by: list[str],
     required: "list[Requirement]",
     certify: bool,
+    exposure: str | None,
     max_unseen: float | None,
     as_json: bool,
     progress: bool | None,
@@ -85,7 +87,7 @@ def _by_data(
 
     for requirement in required:
         requirement.require_names(requirement_names())
-    trained = load_trained(model)
+    trained = load_trained(model, exposure)
     with readable(data) as source:
         evaluation = evaluate_model(trained, source, by, progress=progress)
         assessment, dropped = evaluation.assessment, evaluation.dropped

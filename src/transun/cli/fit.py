@@ -16,6 +16,7 @@ from transun.cli.options import (
     Device,
     Engine,
     Epochs,
+    Exposure,
     Finish,
     Holdout,
     Json,
@@ -48,6 +49,7 @@ def fit(
     data: Data,
     target: Annotated[str, typer.Option("--target", help="Column to predict.")],
     weight: Weight = None,
+    exposure: Exposure = None,
     exclude: Annotated[
         list[str] | None,
         typer.Option("--exclude", help="Column to leave out, such as one known only after the target; repeatable."),
@@ -119,7 +121,14 @@ def fit(
     if head is not None:
         parse_head(head)
     request = _Request(
-        target, weight, tuple(exclude or ()), tuple(by or ()), head, parse_only(only), parse_hold_out(holdout or "rows")
+        target,
+        weight,
+        tuple(exclude or ()),
+        tuple(by or ()),
+        head,
+        parse_only(only),
+        parse_hold_out(holdout or "rows"),
+        exposure,
     )
     if target in request.by:
         raise ValueError(f"segments by the target {target!r} would call every model biased: use columns known before")
@@ -158,6 +167,7 @@ class _Request:
     head: str | None
     only: "Only | None"
     rule: "HoldOut"
+    exposure: str | None
 
     @property
     def excluded(self) -> list[str]:
@@ -173,13 +183,21 @@ class _Request:
         from transun.tables.training import hold_out
 
         table = read_table(source)
-        weights = [self.weight] if self.weight else []
+        weights = [name for name in (self.weight, self.exposure) if name]
         require_columns(table.column_names, [self.target, *weights, *self.exclude, *self.by, *self.rule.columns])
         table, dropped = drop_missing(table, self.target)
         if not len(table):
             raise ValueError(f"no row has a target {self.target!r}: name another column")
         rows, test = hold_out(table, test_share, recipe.seed, self.rule)
-        plan = make_plan(rows, self.target, head=self.head, exclude=self.excluded, weight=self.weight, only=self.only)
+        plan = make_plan(
+            rows,
+            self.target,
+            head=self.head,
+            exclude=self.excluded,
+            weight=self.weight,
+            only=self.only,
+            exposure=self.exposure,
+        )
         return RowsInMemory(rows, test, self.rule), plan, dropped
 
     def in_folder(
@@ -192,6 +210,8 @@ class _Request:
         from transun.training.recipe import MOST_VALID
 
         require_test_share(test_share)
+        if self.exposure is not None:
+            raise ValueError("--exposure is for tables that fit into memory: add --no-stream, or leave it out")
         folder = survey_folder(
             source,
             self.target,

@@ -16,10 +16,12 @@ __all__ = [
     "Device",
     "Engine",
     "Epochs",
+    "Exposure",
     "Holdout",
     "Json",
     "MaxUnseen",
     "Model",
+    "ModelExposure",
     "Monitor",
     "Out",
     "Patience",
@@ -53,6 +55,20 @@ Weight = Annotated[
         "--weight",
         help="Column of importance weights: how much each row counts. A row of weight 3 is one observation and not "
         "three, which would make the intervals narrower.",
+    ),
+]
+Exposure = Annotated[
+    str | None,
+    typer.Option(
+        "--exposure",
+        help="Column that amounts were collected over, such as the years of a policy. Amounts per unit of it are "
+        "learned and judged, a row counts by it, and predictions are exposure times rate. It is no weight.",
+    ),
+]
+ModelExposure = Annotated[
+    str | None,
+    typer.Option(
+        "--exposure", help="Column of exposures, if the data calls it otherwise than the model, which remembers it."
     ),
 ]
 By = Annotated[

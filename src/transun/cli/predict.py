@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from transun.cli.app import app
-from transun.cli.options import Data, Json, MaxUnseen, Model, Progress
+from transun.cli.options import Data, Json, MaxUnseen, Model, ModelExposure, Progress
 from transun.cli.shift import require_seen, show_shift
 from transun.cli.sources import load_trained, readable, refuse_overwriting
 from transun.support.paths import as_path
@@ -37,6 +37,7 @@ def predict(
         list[float] | None,
         typer.Option("--quantile", help="Level of a quantile to write too, such as 0.9; repeatable."),
     ] = None,
+    exposure: ModelExposure = None,
     max_unseen: MaxUnseen = None,
     as_json: Json = False,
     progress: Progress = None,
@@ -65,7 +66,7 @@ def predict(
             raise ValueError(f"two columns of the result would be called {name!r}: rename or drop one")
     pa = need("pyarrow")
     rows, shifts = 0, []
-    trained = load_trained(model)
+    trained = load_trained(model, exposure)
     with readable(data) as source:
         if max_unseen is not None:
             require_seen(shift_of(trained, source), max_unseen)  # a first pass, because the second one writes

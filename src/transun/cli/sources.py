@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -67,8 +68,14 @@ def data_name(data: Path) -> str:
     return "standard input" if data == STDIN else data.name or str(data)
 
 
-def load_trained(folder: Path) -> "TableModel":
-    """The model in a folder, or an error that says which folder to give."""
+def load_trained(folder: Path, exposure: str | None = None) -> "TableModel":
+    """The model in a folder, or an error that says which folder to give.
+
+    Args:
+        folder: of the saved model.
+        exposure: the column of exposures, where the data calls it otherwise than the training data did.
+
+    """
     if not folder.exists():
         models = [other.name for other in folder.parent.glob("*") if is_saved_model(other)]
         hint = did_you_mean(folder.name, models, show=str) or "train one first: transun fit DATA --target y"
@@ -77,7 +84,12 @@ def load_trained(folder: Path) -> "TableModel":
         raise ValueError(f"{folder} holds no model: give the folder that `transun fit` wrote")
     from transun.tables.model import load
 
-    return load(folder)
+    trained = load(folder)
+    if exposure is None:
+        return trained
+    if trained.exposure is None:
+        raise ValueError(f"{folder} was trained without an exposure: leave out --exposure, or train it with one")
+    return replace(trained, exposure=exposure)
 
 
 def new_folder(folder: Path) -> None:

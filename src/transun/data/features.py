@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 
 from transun.data.dataset import Dataset
+from transun.data.exposure import read_exposure, to_rates
 from transun.data.kinds import Inputs, Kind
 from transun.data.logical import LogicalType
 from transun.data.saving import from_object, to_object
@@ -202,8 +203,10 @@ class Features:
             tensors |= kind.encode(name, table)
         return tensors
 
-    def to_dataset(self, source: Any, target: str, weight: str | None = None) -> Dataset:
+    def to_dataset(self, source: Any, target: str, weight: str | None = None, exposure: str | None = None) -> Dataset:
         """All rows in memory, with targets and weights from the columns of these names.
+
+        With an exposure the targets are amounts per unit of it, and count by it; see `transun.data.exposure`.
 
         >>> from transun.data import Features
         >>> table = {"item": [7, 3], "gmv": [1.0, 2.0]}
@@ -212,9 +215,11 @@ class Features:
         """
         if target in self.sources:
             raise ValueError(f"the target {target!r} is among the features: the model would only have to copy it")
-        table = self._read(source, [target, *([weight] if weight else [])])
+        table = self._read(source, [target, *(name for name in (weight, exposure) if name)])
         y = targets(table, target)
         weights = None if weight is None else as_numbers(f"weight {weight!r}", column_array(table, weight))
+        if exposure is not None:
+            y, weights = to_rates(y, weights, read_exposure(table, exposure))
         return Dataset(self._encode(table), y, weights)
 
     @property

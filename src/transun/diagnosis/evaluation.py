@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from transun.data.columns import Chunk, Rows, S, is_numeric
+from transun.data.exposure import read_exposure, to_rates
 from transun.data.fingerprint import fingerprint
 from transun.data.sample import HashSample
 from transun.data.schema import require_columns
@@ -139,7 +140,7 @@ def evaluate_rows(
     """
     names = _names(trained, by)
     numbers = [name for name in names.numbers if name != names.pred]
-    require_columns(rows.schema.names, [*trained.features.sources, *numbers, *names.by])
+    require_columns(rows.schema.names, [*trained.sources, *numbers, *names.by])
     novelty = rows.total(partial(_novelty_of_chunk, trained, names), "evaluating", progress)
     return _evaluation(trained, PredictedRows(trained, rows, names, progress), novelty)
 
@@ -185,6 +186,8 @@ def _predicted(trained: TableModel, names: ColumnNames, chunk: Chunk) -> Predict
 
 def _novelty(trained: TableModel, chunk: PredictedChunk) -> Novelty:
     y = _numbers(chunk.columns, trained.target)
+    if trained.exposure is not None:
+        y = y / _numbers(chunk.columns, trained.exposure)
     weight = None if trained.weight is None else _numbers(chunk.columns, trained.weight)
     usable = np.isfinite(y) & (True if weight is None else np.isfinite(weight))
     hashes = row_hashes(chunk.x, torch.from_numpy(y.copy()))[usable]
@@ -215,10 +218,13 @@ def evaluate_held_out(trained: TableModel, table: "pa.Table", by: Sequence[str] 
     columns = list(_names(trained, by).by)
     rows = trained.dataset(table)
     pred, kappa = predict_with_kappa(trained.model, rows)
+    y, weight = _numbers(table, trained.target), _numbers(table, trained.weight) if trained.weight else None
+    if trained.exposure is not None:
+        y, weight = to_rates(y, weight, read_exposure(table, trained.exposure))
     return assess(
         pred.double().numpy(),
-        _numbers(table, trained.target),
-        _numbers(table, trained.weight) if trained.weight else None,
+        y,
+        weight,
         table.select(columns) if columns else None,
         None if kappa is None else kappa.double().numpy(),
     )
@@ -278,9 +284,9 @@ def _names(trained: TableModel, by: Sequence[str]) -> ColumnNames:
             "predicted lower: use columns known beforehand"
         )
     pred = "prediction"
-    while pred in (trained.target, trained.weight, *columns):
+    while pred in (trained.target, trained.weight, trained.exposure, *columns):
         pred += " of the model"
-    return ColumnNames(trained.target, pred, trained.weight, columns)
+    return ColumnNames(trained.target, pred, trained.weight, columns, trained.exposure)
 
 
 def _measured(estimates: Sequence[Estimate]) -> dict[str, Measured]:
@@ -288,7 +294,7 @@ def _measured(estimates: Sequence[Estimate]) -> dict[str, Measured]:
 
 
 def _columns(trained: TableModel) -> list[str]:
-    return [*trained.features.sources, trained.target, *([trained.weight] if trained.weight else [])]
+    return [*trained.sources, trained.target, *([trained.weight] if trained.weight else [])]
 
 
 def _numbers(table: "pa.Table", name: str) -> Floats:

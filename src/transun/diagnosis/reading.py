@@ -30,17 +30,21 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 @dataclass(frozen=True)
 class ColumnNames:
-    """The columns of the target, the prediction, the weight if there is one, and the segments."""
+    """The columns of the target, the prediction, the weight and the exposure if there are any, and the segments.
+
+    With an exposure, rows are assessed as amounts per unit of it, which count by it; totals are those of the amounts.
+    """
 
     target: str
     pred: str
     weight: str | None = None
     by: tuple[str, ...] = ()
+    exposure: str | None = None
 
     @property
     def numbers(self) -> list[str]:
         """The columns that must hold numbers."""
-        return [self.target, self.pred, *([self.weight] if self.weight is not None else [])]
+        return [self.target, self.pred, *(name for name in (self.weight, self.exposure) if name is not None)]
 
 
 def require_squarable(number: np.ndarray, **contents: Floats) -> None:
@@ -219,5 +223,12 @@ def usable_rows(chunk: Chunk, names: ColumnNames) -> UsableRows:
             )
         skipped = skipped.and_rows(f"the weight {names.weight!r} is 0", number[keep & (weight == 0.0)])
         keep &= weight > 0.0
+    y, pred = values[:2]
+    if names.exposure is not None:
+        exposure = values[-1]
+        skipped = skipped.and_rows(f"the exposure {names.exposure!r} is not above 0", number[keep & (exposure <= 0.0)])
+        keep &= exposure > 0.0
+        exposure = np.where(keep, exposure, 1.0)
+        y, pred, weight = y / exposure, pred / exposure, weight * exposure
     index = np.flatnonzero(keep)
-    return UsableRows(chunk, number[index], index, values[0][index], values[1][index], weight[index], skipped)
+    return UsableRows(chunk, number[index], index, y[index], pred[index], weight[index], skipped)

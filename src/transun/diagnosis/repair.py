@@ -9,6 +9,7 @@ import torch
 from transun.corrections import Correction
 from transun.data import hashing
 from transun.data.columns import Chunk, open_columns
+from transun.data.exposure import read_exposure
 from transun.data.sample import HashSample
 from transun.diagnosis.advice import choose_head, variance_power_by_bins
 from transun.diagnosis.candidates import NamedTransform, candidates, log_like
@@ -72,6 +73,7 @@ class RowCorrection:
         folds: the correction learned without each fold.
         whole: the correction learned from all rows.
         seed: of the folds, which are a hash of the row number.
+        exposure: column that amounts were collected over, or None; amounts per unit of it are corrected.
 
     """
 
@@ -82,43 +84,47 @@ class RowCorrection:
     folds: tuple[Correction, ...]
     whole: Correction
     seed: int
+    exposure: str | None = None
 
     @property
     def numbers(self) -> list[str]:
         """The columns that decide."""
-        return [self.target, self.pred, *([self.weight] if self.weight else [])]
+        return [self.target, self.pred, *(name for name in (self.weight, self.exposure) if name)]
 
     def __call__(self, chunk: Chunk) -> Floats:
         """The corrected predictions (n,) of the rows of a chunk."""
-        rows = _KnownRows.of(chunk, self.target, self.pred, self.weight)
+        rows = _KnownRows.of(chunk, self.target, self.pred, self.weight, self.exposure)
         u = torch.from_numpy(self.space.forward(rows.pred))
         corrected = self.whole(u).double()
         fold = _fold(rows.number, self.seed)
         for index, correction in enumerate(self.folds):
             inside = torch.from_numpy(rows.known & (fold == index))
             corrected[inside] = correction(u[inside]).double()
-        return np.asarray(corrected.numpy())
+        return np.asarray(corrected.numpy() * rows.exposure)
 
 
 @dataclass(frozen=True)
 class _KnownRows:
-    """The numbers of a chunk, and which rows have a target and count."""
+    """The numbers of a chunk, per unit of exposure if there is one, and which rows have a target and count."""
 
     number: np.ndarray
     y: Floats
     pred: Floats
     weight: Floats
     known: np.ndarray
+    exposure: Floats
 
     @staticmethod
-    def of(chunk: Chunk, target: str, pred: str, weight: str | None) -> "_KnownRows":
+    def of(chunk: Chunk, target: str, pred: str, weight: str | None, exposure: str | None) -> "_KnownRows":
         number = np.arange(chunk.first, chunk.first + len(chunk))
         y, p = chunk.numbers(target), chunk.numbers(pred)
         mass = chunk.numbers(weight) if weight else np.ones(len(y))
         _check(number, p, mass, pred, weight)
+        over = np.ones(len(y)) if exposure is None else read_exposure(chunk.table, exposure)
+        y, p, mass = y / over, p / over, mass * over
         known = np.isfinite(y) & (mass > 0.0)
         require_squarable(number[known], target=y[known], prediction=p[known], weight=mass[known])
-        return _KnownRows(number, y, p, mass, known)
+        return _KnownRows(number, y, p, mass, known, over)
 
     def summary(self) -> "_KnownSums":
         columns = {name: getattr(self, name)[self.known] for name in ("y", "pred", "weight", "number")}
@@ -141,6 +147,7 @@ def repair(
     pred: str,
     weight: str | None = None,
     *,
+    exposure: str | None = None,
     method: str | None = None,
     seed: int = 0,
     progress: bool | None = None,
@@ -156,16 +163,17 @@ def repair(
         target: column of actual values; a row without one is corrected and not learned from.
         pred: column of predictions, in the target's unit, of rows that the model was not trained on.
         weight: column of importance weights.
+        exposure: column that amounts were collected over; amounts per unit of it are corrected.
         method: the name of a correction, as in the outcomes; None chooses the best.
         seed: of the folds.
         progress: show a bar; None shows it on a terminal.
 
     """
-    numbers = [target, pred, *([weight] if weight else [])]
+    numbers = [target, pred, *(name for name in (weight, exposure) if name)]
     if len(set(numbers)) < len(numbers):
-        raise ValueError(f"target, prediction and weight must be different columns, got {', '.join(numbers)}")
+        raise ValueError(f"target, prediction, weight and exposure must be different columns, got {', '.join(numbers)}")
     rows = open_columns(table, numbers)
-    sums = rows.total(lambda chunk: _KnownRows.of(chunk, target, pred, weight).summary(), "reading", progress)
+    sums = rows.total(lambda chunk: _KnownRows.of(chunk, target, pred, weight, exposure).summary(), "reading", progress)
     if sums.known < FEWEST:
         raise ValueError(
             f"{sums.known} rows have a target {target!r}: a correction needs at least {FEWEST} to learn from"
@@ -177,7 +185,7 @@ def repair(
     outcomes = run_trials(trials, y, p, mass, fold, progress)
     chosen = _choose(trials, outcomes, method)
     whole, *folds = (chosen.fit(y[of], p[of], mass[of]) for of in (fold >= 0, *(fold != k for k in range(FOLDS))))
-    correct = RowCorrection(target, pred, weight, chosen.space, tuple(folds), whole, seed)
+    correct = RowCorrection(target, pred, weight, chosen.space, tuple(folds), whole, seed, exposure)
     return Repair(chosen.name, outcomes, sums.known, sums.rows - sums.known, len(sample), correct)
 
 

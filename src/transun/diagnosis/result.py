@@ -35,6 +35,7 @@ class DiagnosedData:
         rows: in the data.
         used: rows with usable numbers; the others are left out.
         sampled: rows in the sample behind ranking, shape, test and corrections; equal to `used` if it is all of them.
+        exposure: column that amounts were collected over, or None; means are then per unit of it.
 
     """
 
@@ -46,6 +47,7 @@ class DiagnosedData:
     rows: int
     used: int
     sampled: int
+    exposure: str | None = None
 
 
 @dataclass(frozen=True)

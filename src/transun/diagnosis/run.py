@@ -73,6 +73,7 @@ def diagnose_table(
     by: Sequence[str] = (),
     weight: str | None = None,
     *,
+    exposure: str | None = None,
     name: str | None = None,
     progress: bool | None = None,
 ) -> Diagnosis:
@@ -84,11 +85,13 @@ def diagnose_table(
         pred: column of predictions.
         by: columns of segments: text by its values, numbers by ranges.
         weight: column of importance weights.
+        exposure: column that amounts were collected over. Levels are then those of predicted amounts per unit of it,
+            and rows count by it; totals are those of the amounts. See `transun.data.exposure`.
         name: of the data, in reports; the file name if None.
         progress: True or False shows a bar or does not; None shows it on a terminal.
 
     """
-    names = ColumnNames(target, pred, weight, tuple(dict.fromkeys(by)))
+    names = ColumnNames(target, pred, weight, tuple(dict.fromkeys(by)), exposure)
     _check(names)
     title = name if name is not None else str(source) if isinstance(source, str) or hasattr(source, "name") else "data"
     return _diagnose(open_columns(source, names.numbers, names.by), names, title, progress)
@@ -164,7 +167,15 @@ def _diagnose(columns: Rows, names: ColumnNames, title: str, progress: bool | No
             f"MRE divides by a millionth of the mean in {share:.2%} of the rows, whose prediction is 0: do not read it"
         )
     source = DiagnosedData(
-        title, names.target, names.pred, names.weight, names.by, first.rows, assessment.rows, len(sample)
+        title,
+        names.target,
+        names.pred,
+        names.weight,
+        names.by,
+        first.rows,
+        assessment.rows,
+        len(sample),
+        names.exposure,
     )
     return Diagnosis(
         **{each.name: getattr(assessment, each.name) for each in fields(assessment)},
@@ -199,6 +210,8 @@ def _check(names: ColumnNames) -> None:
         raise ValueError(f"target and prediction are the same column {names.target!r}: name two")
     if names.weight in (names.target, names.pred):
         raise ValueError(f"the weight {names.weight!r} is also the target or the prediction: name a column of its own")
+    if names.exposure is not None and names.exposure in (names.target, names.pred, names.weight):
+        raise ValueError(f"the exposure {names.exposure!r} is also another of the columns: name a column of its own")
     if names.target in names.by:
         raise ValueError(
             f"segments by the target {names.target!r} would call every model biased, since what turned out high was "

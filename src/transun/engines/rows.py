@@ -91,7 +91,7 @@ class EngineRows(ABC):
 
         """
         weights = [model.weight] if model.weight else []
-        return evaluate_rows(model, self._only([*model.features.sources, model.target, *by, *weights]), by)
+        return evaluate_rows(model, self._only([*model.sources, model.target, *by, *weights]), by)
 
     def _only(self, columns: Sequence[str]) -> Self:
         return self.select(require_columns(self.schema.names, dict.fromkeys(columns)))

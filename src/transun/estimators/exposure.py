@@ -42,18 +42,6 @@ def check_exposure(exposure: Any, rows: int) -> Array:
     return np.asarray(values)
 
 
-def to_rates(y: Array, weight: Array | None, exposure: Array) -> tuple[Array, Array]:
-    """Amounts per unit of exposure, and the weights with which they count.
-
-    The rate y/e of a row with twice the exposure is a mean over twice as much, and has half the variance: it weighs
-    twice as much. With weights e the total of the predicted amounts, Σe·rate, is the total that is fitted.
-
-    >>> to_rates(np.array([1.0, 6.0]), None, np.array([0.5, 2.0]))
-    (array([2., 3.]), array([0.5, 2. ]))
-    """
-    return y / exposure, exposure if weight is None else weight * exposure
-
-
 def to_amounts(rates: Array, exposure: Any, *, by_exposure: bool) -> Array:
     """Predicted amounts: the rates times the exposures, where the model was fitted with exposures.
 

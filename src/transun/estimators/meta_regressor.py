@@ -13,8 +13,9 @@ from sklearn.utils import Tags, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from transun.data.exposure import to_rates
 from transun.estimators.cross_fitting import OutOfFold, predict_1d, split_rows
-from transun.estimators.exposure import check_exposure, to_amounts, to_rates
+from transun.estimators.exposure import check_exposure, to_amounts
 from transun.estimators.fitting import Fitting, add_weights
 from transun.estimators.target import apply_transform, check_target, positive_only
 from transun.estimators.wrapped import transforms_target

@@ -7,12 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingRegressor
 
+from transun.data.exposure import to_rates
 from transun.estimators.balance import Balance, LearnedBalance
 from transun.estimators.candidates import Predictor, make_candidates
 from transun.estimators.choice import Choice, choose_weights
 from transun.estimators.compact import CompactRegressor, Lesson
 from transun.estimators.cross_fitting import CrossFit, NewRows, Split, split_rows
-from transun.estimators.exposure import check_exposure, to_rates
+from transun.estimators.exposure import check_exposure
 from transun.estimators.fitting import EVALUATION_PARAMETERS
 from transun.estimators.meta_regressor import MetaRegressor
 from transun.estimators.target import check_target, prepare_transform

@@ -94,9 +94,10 @@ def _subtitle(diagnosis: Diagnosis) -> str:
     source = diagnosis.source
     left_out = f" of {source.rows:,}" if source.used < source.rows else ""
     weight = f" · weight {visible(source.weight)}" if source.weight is not None else ""
+    exposure = f" · per unit of {visible(source.exposure)}" if source.exposure is not None else ""
     return (
         f"{visible(source.name)} · {source.used:,}{left_out} rows · target {visible(source.target)} · "
-        f"prediction {visible(source.pred)}{weight}"
+        f"prediction {visible(source.pred)}{weight}{exposure}"
     )
 
 

@@ -223,7 +223,9 @@ def _chart(report: WatchReport, series: WatchedSeries) -> Gallery:
         for name, a, e, v in zip(names, actual, expected, values.tolist(), strict=True)
     ]
     table = Table(["from", "came", "expected", "ratio"], rows)
-    return Gallery([Figure(canvas.svg(), caption)], {f"What came, {together} {report.calendar.every}s at a time": table})
+    return Gallery(
+        [Figure(canvas.svg(), caption)], {f"What came, {together} {report.calendar.every}s at a time": table}
+    )
 
 
 def _delay(report: WatchReport) -> Section:

@@ -110,7 +110,7 @@ def export(trained: TableModel, path: str | Path) -> Exported:
     content = {
         "model": dumps(model.head),
         "target": trained.target,
-        "output": {"name": "prediction", "dtype": "float32", "shape": ["batch"], "unit": f"that of {trained.target}"},
+        "output": {"name": "prediction", "dtype": "float32", "shape": ["batch"], "unit": _unit(trained)},
         "inputs": inputs,
         "encoding": f"raw columns become inputs by {features.name}: transun.Features.from_json(text).encode(table)",
         "max_relative_difference": difference,
@@ -118,6 +118,12 @@ def export(trained: TableModel, path: str | Path) -> Exported:
     }
     write_json(document, content)
     return Exported(path, document, features, difference, inputs)
+
+
+def _unit(trained: TableModel) -> str:
+    if trained.exposure is None:
+        return f"that of {trained.target}"
+    return f"that of {trained.target} per unit of {trained.exposure}: multiply it by the exposure of the row"
 
 
 def require_format(path: Path) -> None:

@@ -3,13 +3,14 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from transun.backbones import Activation, Dimension, EmbeddingMLP, ReLU, TabM
 from transun.data import Dataset, Features, read_table
+from transun.data.exposure import read_exposure
 from transun.data.seen_rows import SeenRows, row_hashes
 from transun.metrics import STANDARD, Metric
 from transun.models.checkpoint import grow, load_model, save_model
@@ -19,6 +20,9 @@ from transun.training.evaluation import evaluate, predict
 from transun.training.history import History
 from transun.training.recipe import Recipe
 from transun.training.validated import fit_with_validation
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["TableModel", "embedding_mlp", "load", "tabm"]
 
@@ -100,20 +104,36 @@ class TableModel:
     history: History = field(default_factory=History, compare=False, repr=False)
     seen: SeenRows | None = field(default=None, compare=False, repr=False)
     """What it remembers of its training rows; None where nobody told."""
+    exposure: str | None = None
+    """The column that amounts were collected over: the network predicts amounts per unit of it."""
+
+    @property
+    def sources(self) -> list[str]:
+        """The columns that a prediction needs."""
+        return list(dict.fromkeys([*self.features.sources, *([self.exposure] if self.exposure else [])]))
 
     def predict(self, source: Any) -> Tensor:
-        """Predictions (n,) for the rows of a table, which needs no target column."""
+        """Predictions (n,) for the rows of a table, which needs no target column; amounts, if there is an exposure."""
+        if self.exposure is not None:
+            source = read_table(source, verbatim=self.features.types)
         x = self.features.encode(source)
         rows = len(next(iter(x.values())))
-        return predict(self.model, Dataset(x, torch.zeros(rows))) if rows else torch.zeros(0)
+        pred = predict(self.model, Dataset(x, torch.zeros(rows))) if rows else torch.zeros(0)
+        return pred if self.exposure is None else self.to_amounts(pred, source)
+
+    def to_amounts(self, rates: Tensor, table: "pa.Table") -> Tensor:
+        """Predicted rates times the exposures of the rows of a table; the rates themselves if there is no exposure."""
+        if self.exposure is None:
+            return rates
+        return rates * torch.from_numpy(read_exposure(table, self.exposure)).to(rates.dtype)
 
     def evaluate(self, source: Any, metrics: Iterable[Metric] = STANDARD) -> dict[str, float]:
-        """Metrics on the rows of a table with the target column."""
+        """Metrics on the rows of a table with the target column; per unit of the exposure, if there is one."""
         return evaluate(self.model, self.dataset(source), metrics)
 
     def dataset(self, source: Any) -> Dataset:
         """The rows of a table, encoded."""
-        return self.features.to_dataset(source, self.target, self.weight)
+        return self.features.to_dataset(source, self.target, self.weight, self.exposure)
 
     def seen_share(self, source: Any) -> float:
         """The estimated share of the rows of a table that were training rows; 0 if there is no evidence of any.
@@ -141,6 +161,7 @@ class TableModel:
             "features": self.features.to_dict(),
             "target": self.target,
             "weight": self.weight,
+            "exposure": self.exposure,
             "seen": None if self.seen is None else self.seen.to_dict(),
         }
         save_model(self.model, folder, extra)
@@ -160,4 +181,5 @@ def load(folder: str | Path, plugins: Mapping[str, Callable[..., Any]] | None = 
         raise ValueError(f"{folder} holds a model without its features; load it with load_model")
     features = Features.from_dict(extra["features"])
     seen = None if extra.get("seen") is None else SeenRows.from_dict(extra["seen"])
-    return TableModel(features, load_model(folder, plugins), extra["target"], extra["weight"], seen=seen)
+    model, exposure = load_model(folder, plugins), extra.get("exposure")
+    return TableModel(features, model, extra["target"], extra["weight"], seen=seen, exposure=exposure)

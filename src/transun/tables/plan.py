@@ -12,6 +12,7 @@ from torch import Tensor
 
 from transun import heads
 from transun.data import Features, infer
+from transun.data.exposure import read_exposure, to_rates
 from transun.data.table import as_numbers, column_array, targets
 from transun.heads import GTS, Head
 from transun.metrics.spread import skewness
@@ -82,6 +83,8 @@ class Plan:
     """Whether boosted trees are trained."""
     network: bool = True
     """Whether a network with the head is trained."""
+    exposure: str | None = None
+    """The column that amounts were collected over; the target in numbers is per unit of it."""
 
     def parts(self) -> list[str]:
         """What is trained, in lines for a reader."""
@@ -129,6 +132,7 @@ def make_plan(
     weight: str | None = None,
     only: Only | None = None,
     folder: StreamedFolder | None = None,
+    exposure: str | None = None,
 ) -> Plan:
     """The plan for training rows. Every mistake that can be seen in the columns is reported here, before training.
 
@@ -142,6 +146,7 @@ def make_plan(
         only: "trees" or "network" plans that alone. None plans both, unless a head is named, which is a network's.
         folder: what the table is a sample of, where the training rows are larger than memory; features are then those
             of the folder, fitted to all of its rows.
+        exposure: the column that amounts were collected over, which is no feature; see `transun.data.exposure`.
 
     >>> table = read_table({"item": ["a", "b"] * 60, "gmv": [1.0, 2.0, 3.0, 400.0] * 30})
     >>> plan = make_plan(table, "gmv")
@@ -153,13 +158,15 @@ def make_plan(
         raise ValueError("trees have a loss of their own: name a head, or trees alone, but not both")
     if weight == target:
         raise ValueError(f"target and weight are the same column {target!r}: name two")
+    if exposure is not None and exposure in (target, weight):
+        raise ValueError(f"the exposure {exposure!r} is also the target or the weight: name a column of its own")
     if target in (excluded := list(exclude)):
         raise ValueError(f"the target {target!r} cannot be excluded: it is never a feature anyway")
     if features is not None and excluded:
         raise ValueError("exclude is for guessed features: leave the columns out of the ones you pass instead")
     if weight is not None:
         require_weights(table, weight)
-    y = torch.from_numpy(targets(table, target).copy())
+    y = torch.from_numpy(_target_rates(table, target, exposure))
     summary = summarise_target(y)
     only = parse_only(only)
     recommended = head is None
@@ -169,9 +176,18 @@ def make_plan(
     if folder is not None:
         fitted, summary = folder.fitted(), replace(summary, rows=folder.rows)
     else:
-        fitted = infer(table, target, weight=weight, exclude=excluded) if features is None else features.fit(table)
+        left_out = list(dict.fromkeys([*excluded, *([exposure] if exposure else [])]))
+        fitted = infer(table, target, weight=weight, exclude=left_out) if features is None else features.fit(table)
+        if exposure is not None and exposure in fitted.sources:
+            raise ValueError(f"the exposure {exposure!r} is among the features: leave it out there")
     trees, network = recommended and only != "network" and summary.negative == 0.0, only != "trees"
-    return Plan(fitted, target, weight, summary, chosen, text, why, recommended, trees, network)
+    return Plan(fitted, target, weight, summary, chosen, text, why, recommended, trees, network, exposure)
+
+
+def _target_rates(table: "pa.Table", target: str, exposure: str | None) -> np.ndarray:
+    """The targets, per unit of exposure if there is one."""
+    y = targets(table, target).copy()
+    return y if exposure is None else to_rates(y, None, read_exposure(table, exposure))[0]
 
 
 def plan_debiasing(base: TableModel, table: "pa.Table") -> Plan:
@@ -185,14 +201,16 @@ def plan_debiasing(base: TableModel, table: "pa.Table") -> Plan:
     head, text = base.model.head, dumps(base.model.head)
     if head.debiased:
         raise ValueError(f"the model's head {text} has a bias branch already: train it on, or with more rows, instead")
-    summary = summarise_target(torch.from_numpy(targets(table, base.target).copy()))
+    summary = summarise_target(torch.from_numpy(_target_rates(table, base.target, base.exposure)))
     # ε is in units of the target: 1 as in the paper, unless the targets are far below it.
     scheme = (
         ReciprocalTarget() if summary.typical >= _SMALL else ReciprocalTarget(float(f"{summary.typical or 1.0:.0e}"))
     )
     debiased = GTS(head, scheme)
     why = f"a bias branch around {text}, whose weights are the start"
-    return Plan(base.features, base.target, base.weight, summary, debiased, dumps(debiased), why)
+    return Plan(
+        base.features, base.target, base.weight, summary, debiased, dumps(debiased), why, exposure=base.exposure
+    )
 
 
 def summarise_target(y: Tensor) -> TargetSummary:

@@ -131,11 +131,12 @@ def shift_of(trained: TableModel, source: Any) -> TableShift:
 def _open(
     trained: TableModel, source: Any, numbers: list[str], wanted: list[str], verbatim: Sequence[str] = ()
 ) -> Columns:
-    names = list(dict.fromkeys([*wanted, *trained.features.sources]))
+    names = list(dict.fromkeys([*wanted, *trained.sources]))
+    numbers = [*numbers, *([trained.exposure] if trained.exposure else [])]
     try:
         return open_columns(source, numbers, names, verbatim={*trained.features.types, *verbatim}, whole_below=_WHOLE)
     except MissingColumnError as error:
-        if error.name in trained.features.sources and error.name not in wanted:
+        if error.name in trained.sources and error.name not in wanted:
             raise ValueError(f"the model was trained with a column that the data lacks: {error}") from None
         raise
 
@@ -156,9 +157,13 @@ def _predict(trained: TableModel, table: "pa.Table", kept: "pa.Table", quantiles
     typed = trained.features.convert(table.select(list(trained.features.sources)))
     x = trained.features.encode(typed)
     raw = model.raw(x)
-    pred = model.over_members(model.head(raw))
+    pred = trained.to_amounts(model.over_members(model.head(raw)), table)
     law = model.head.distribution
-    of_levels = {} if law is None else {level: model.over_members(law.quantile(raw, level)) for level in quantiles}
+    of_levels = (
+        {}
+        if law is None
+        else {level: trained.to_amounts(model.over_members(law.quantile(raw, level)), table) for level in quantiles}
+    )
     return PredictedChunk(kept, pred, of_levels, x, trained.features.shift(typed))
 
 

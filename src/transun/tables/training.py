@@ -33,6 +33,7 @@ def train(
     features: Features | None = None,
     exclude: Iterable[str] = (),
     weight: str | None = None,
+    exposure: str | None = None,
     backbone: Callable[[Features], Backbone] = tabm,
     recipe: Recipe = Recipe(),
     only: Only | None = None,
@@ -57,6 +58,8 @@ def train(
             `print(model.features.summary())` shows the result.
         exclude: columns that a guess must leave out, above all what is known only after the target.
         weight: the column of sample weights.
+        exposure: the column that amounts were collected over, such as the years of a policy: the model learns amounts
+            per unit of it, predicts exposure times rate, and remembers the column. It is no feature.
         backbone: builds the network from the fitted features.
         recipe: how to train. `Recipe(budget=10)` takes ten seconds or less.
         only: "trees" or "network" trains that alone.
@@ -93,10 +96,19 @@ def train(
             seed=recipe.seed,
             progress=progress,
         )
-        plan = make_plan(folder.sample, target, head=head, weight=weight, only=only, folder=folder)
+        plan = make_plan(folder.sample, target, head=head, weight=weight, only=only, folder=folder, exposure=exposure)
         return train_folder(plan, folder, backbone(plan.features), recipe, base=base, resume=resume, progress=progress)
     table = read_table(source)
-    plan = make_plan(table, target, head=head, features=features, exclude=exclude, weight=weight, only=only)
+    plan = make_plan(
+        table,
+        target,
+        head=head,
+        features=features,
+        exclude=exclude,
+        weight=weight,
+        only=only,
+        exposure=exposure,
+    )
     held = None if valid is None else read_table(valid)
     return train_plan(
         plan, table, backbone(plan.features), recipe, valid=held, by=by, base=base, resume=resume, progress=progress
@@ -134,9 +146,9 @@ def train_plan(
         table, calibration = _calibration_split(plan, table, recipe, by)
     if valid is None:
         table, valid = by.validation_split(table, recipe.valid_share, recipe.seed)
-    data = plan.features.to_dataset(table, plan.target, plan.weight)
-    valid_data = None if valid is None else plan.features.to_dataset(valid, plan.target, plan.weight)
-    features = plan.features
+    features, columns = plan.features, (plan.target, plan.weight, plan.exposure)
+    data = features.to_dataset(table, *columns)
+    valid_data = None if valid is None else features.to_dataset(valid, *columns)
     model, history = fit_with_validation(
         Model(backbone, plan.head, recipe.seed) if plan.network else None,
         data,
@@ -152,12 +164,12 @@ def train_plan(
     if valid_data is not None:
         seen = seen.joined(SeenRows.of(valid_data))
     if calibration is not None:
-        unseen = features.to_dataset(calibration, plan.target, plan.weight)
+        unseen = features.to_dataset(calibration, *columns)
         trees = Trees(features.ids, features.bags, features.numeric)
         model, fitted = multicalibrate(model, unseen, trees, seed=recipe.seed, progress=progress)
         history.multicalibration = str(fitted)
         seen = seen.joined(SeenRows.of(unseen))
-    return TableModel(plan.features, model, plan.target, plan.weight, history, seen)
+    return TableModel(features, model, plan.target, plan.weight, history, seen, plan.exposure)
 
 
 def train_folder(
@@ -182,6 +194,8 @@ def train_folder(
         progress: show a progress bar; None shows it on a terminal.
 
     """
+    if plan.exposure is not None:
+        raise ValueError("an exposure is for tables that fit into memory: leave it out")
     if recipe.calibration_share:
         raise ValueError("a calibration share is for tables that fit into memory: leave it out")
     features, columns = plan.features, (plan.features, plan.target, plan.weight)

@@ -1,0 +1,50 @@
+"""Exposure in tables: what an amount was collected over, as the years of a policy or the visits of a customer.
+
+An exposure is no weight. A weight says how much a row counts: a row of weight 2 is the same amount, twice as important.
+An exposure says over how much the amount was collected: a policy of half a year has half the claims of the same policy
+over a year. So a model learns the rate y/e, which is comparable between rows, and predicts e times the rate: e is an
+offset. The rate of a long exposure is a mean over more and less noisy, so that it counts e times as much. With these
+weights the total of the predicted amounts, Σe·rate, is the total that is learned, and Poisson deviance of rates is
+exactly that of amounts with ln e as offset.
+"""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transun.data.table import as_numbers, column_array
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["read_exposure", "to_rates"]
+
+Array = NDArray[np.float64]
+
+
+def read_exposure(table: "pa.Table", name: str) -> Array:
+    """The exposures of the rows of a table, positive numbers; an error names the first row that has none.
+
+    >>> import pyarrow
+    >>> read_exposure(pyarrow.table({"years": [0.5, 0.0]}), "years")
+    Traceback (most recent call last):
+    ValueError: column 'years', row 1: 0 is no exposure, by which an amount could be divided: leave the row out, ...
+    """
+    values = np.array(as_numbers(f"column {name!r}", column_array(table, name)), np.float64)
+    wrong = np.flatnonzero(~(np.isfinite(values) & (values > 0.0)))
+    if len(wrong):
+        raise ValueError(
+            f"column {name!r}, row {wrong[0]}: {values[wrong[0]]:g} is no exposure, by which an amount could be "
+            "divided: leave the row out, or correct it"
+        )
+    return values
+
+
+def to_rates(y: Array, weight: Array | None, exposure: Array) -> tuple[Array, Array]:
+    """Amounts per unit of exposure, and the weights with which they count: the exposures, times the weights of rows.
+
+    >>> to_rates(np.array([1.0, 6.0]), None, np.array([0.5, 2.0]))
+    (array([2., 3.]), array([0.5, 2. ]))
+    """
+    return y / exposure, exposure if weight is None else weight * exposure
