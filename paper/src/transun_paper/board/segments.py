@@ -18,6 +18,7 @@ from transun_paper.board.frames import Frames
 from transun_paper.board.tables import BOARD_TABLES, NUMBERS
 from transun_paper.lab.boosters import quiet
 from transun_paper.lab.computation import Computation
+from transun_paper.lab.store import Store
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -179,3 +180,61 @@ def _load(name: str) -> tuple["pd.DataFrame", Array, "pd.DataFrame", Array]:
     frames = Frames.of(data)
     both = need("pandas").concat([frames.train, frames.valid], ignore_index=True)
     return both, np.concatenate([data.y_train, data.y_valid]), frames.test, data.y_test
+
+
+def entries(store: Store, tables: Iterable[str]) -> list[dict[str, Any]]:
+    """The stored results, each with its table, base and method."""
+    work = [
+        Computation("segments", {"table": table, "base": base, "method": method, "version": _VERSION})
+        for table in tables
+        for base in BASES
+        for method in METHODS
+    ]
+    return [
+        {key: each.arguments[key] for key in ("table", "base", "method")} | store.read(each.text)
+        for each in work
+        if each.text in store
+    ]
+
+
+def claims(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Whether the worst segments are halved, no worse than MCGrad's, and at no cost in accuracy."""
+    by = {(each["table"], each["base"], each["method"]): each for each in results}
+    pairs = [(by[table, base, METHODS[0]], each) for (table, base, method), each in by.items() if method == METHODS[2]]
+    rivals = [
+        (by[table, base, METHODS[3]], each)
+        for (table, base, method), each in by.items()
+        if method == METHODS[2] and (table, base, METHODS[3]) in by
+    ]
+    halved = [after for before, after in pairs if after["segments"]["worst"] <= 0.5 * before["segments"]["worst"]]
+    kept = [(before, after) for before, after in pairs if not after["details"].startswith("not")]
+    halved_kept = [1 for before, after in kept if after["segments"]["worst"] <= 0.5 * before["segments"]["worst"]]
+    behind = [
+        after
+        for rival, after in rivals
+        if after["segments"]["worst_errors"] > rival["segments"]["worst_errors"] + 1.0
+        and after["segments"]["worst"] > rival["segments"]["worst"]
+    ]
+    worse = [after for before, after in pairs if after["NRMSE"] > 1.001 * before["NRMSE"]]
+    return [
+        {
+            "text": "the worst segment's |signed TRE| is at most half of before",
+            "holds": len(halved) == len(pairs),
+            "evidence": f"on {len(halved)} of {len(pairs)}; on {len(halved_kept)} of the {len(kept)} with a factor",
+        },
+        {
+            "text": "the worst segment is no worse than MCGrad's, or by less than one standard error",
+            "holds": not behind,
+            "evidence": f"on {len(rivals) - len(behind)} of {len(rivals)}{_named(behind)}",
+        },
+        {
+            "text": "NRMSE is at most 0.1 % above that without it",
+            "holds": not worse,
+            "evidence": f"on {len(pairs) - len(worse)} of {len(pairs)}{_named(worse)}",
+        },
+    ]
+
+
+def _named(results: list[dict[str, Any]]) -> str:
+    names = ", ".join(f"{each['table']} ({each['base']})" for each in results)
+    return f", not on {names}" if names else ""

@@ -5,6 +5,7 @@ changes. In other years one thing changes from a random day on.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,14 @@ import numpy as np
 
 from transun.watching import PredictedRows, watch
 from transun_paper.lab.computation import Computation
+from transun_paper.lab.store import Store
 
 HISTORY, YEAR, ORDERS, DELAY = 180, 365, 150, 5.0
 SEGMENTS = ("A", "B", "C", "D")
+# What may change, and what is watched.
+KINDS, WATCHED = ("amounts", "delay", "inputs"), ("total", "segment", "delay", "inputs")
+# Standard deviations of ln(amount).
+SPREADS = (0.5, 1.0)
 # (1.960 + 1.645)²: a two-sided test of level 5 % with known day of change and spread σ of the daily ratio has a power
 # of 95 % after so many days times σ²/0.05².
 FIXED = 12.995
@@ -78,3 +84,77 @@ def compute(arguments: Mapping[str, Any], cache: Path) -> list[dict[str, Any]]:
 def cost(arguments: Mapping[str, Any], cache: Path) -> float:
     """About as long as so many rows of a network."""
     return 1e5 * float(arguments["years"])
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """How many years of each kind are simulated.
+
+    Args:
+        quiet: years in which nothing changes.
+        changed: years in which amounts grow by 5 %, for each spread.
+        apart: years in which amounts or inputs grow by a fifth or the delay doubles.
+
+    """
+
+    quiet: int = 1_000
+    changed: int = 100
+    apart: int = 20
+
+    @property
+    def parts(self) -> dict[str, list[Computation]]:
+        """The computations of each question."""
+        parts = {"quiet": computations(self.quiet, 1.0, "nothing", 0.0)}
+        parts |= {f"changed {spread}": computations(self.changed, spread, "amounts", 0.05) for spread in SPREADS}
+        return parts | {kind: computations(self.apart, 1.0, kind, 0.2) for kind in KINDS}
+
+
+def summarise(simulation: Simulation, store: Store) -> dict[str, Any]:
+    """The report: false alarms, days until a change is found, what a change is called, and whether the claims hold."""
+    years = {name: [year for each in work for year in store.read(each.text)] for name, work in simulation.parts.items()}
+    alarms = sum(bool(year["changed"]) for year in years["quiet"])
+    share = alarms / len(years["quiet"])
+    error = float(np.sqrt(max(share, 1.0 / len(years["quiet"])) * (1.0 - share) / len(years["quiet"])))
+    found = [_days(spread, years[f"changed {spread}"]) for spread in SPREADS]
+    apart = {
+        kind: {what: sum(what in year["changed"] for year in years[kind]) for what in WATCHED}
+        | {"years": len(years[kind])}
+        for kind in KINDS
+    }
+    slowest = max(found, key=lambda line: float(line["ratio"]))
+    claims = [
+        {
+            "text": "at most 5 % of quiet years have any alarm, in the total, a segment, the delay or the inputs",
+            "holds": share <= 0.05,
+            "evidence": f"{alarms} of {len(years['quiet']):,} years, {share:.1%} ± {error:.1%}",
+        },
+        {
+            "text": "a change of 5 % is found within 1.5 times the days of a fixed test that knows when to look",
+            "holds": slowest["ratio"] <= 1.5,
+            "evidence": f"at most {slowest['ratio']:.2f} times (median of {slowest['years']} years, spread "
+            f"{slowest['spread']})",
+        },
+        {
+            "text": "a change of the inputs or of the amounts is never called one of the delay",
+            "holds": apart["amounts"]["delay"] == 0 and apart["inputs"]["delay"] == 0,
+            "evidence": f"{apart['amounts']['delay']} and {apart['inputs']['delay']} of {simulation.apart} years each",
+        },
+    ]
+    quiet = {"years": len(years["quiet"]), "alarms": alarms, "share": share, "error": error}
+    return {"claims": claims, "quiet": quiet, "found": found, "apart": apart}
+
+
+def _days(spread: float, years: list[dict[str, Any]]) -> dict[str, float]:
+    """The median of the days until the alarm, and those of the fixed test, which has to wait for the labels, too."""
+    days = float(np.median([YEAR if year["days"] is None else year["days"] for year in years]))
+    variance = float(np.mean([year["variance"] for year in years if year["variance"] is not None]))
+    fixed = FIXED * variance / 0.05**2 + DELAY
+    early = sum(year["days"] is not None and year["days"] <= 0 for year in years)
+    return {
+        "spread": spread,
+        "years": len(years),
+        "days": days,
+        "fixed_days": fixed,
+        "ratio": days / fixed,
+        "before_the_change": early,
+    }
