@@ -2,6 +2,7 @@
 
 import os
 import random
+from collections.abc import Iterator
 from importlib import import_module
 
 import pytest
@@ -9,11 +10,13 @@ import torch
 from hypothesis import settings
 
 import transun
+from ranks import RankPool
 
 ROOMS = (
     "backbones",
     "corrections",
     "data",
+    "group",
     "heads",
     "losses",
     "metrics",
@@ -46,3 +49,11 @@ def _names(doctest_namespace: dict[str, object]) -> None:
     for room in ROOMS:
         module = import_module(f"transun.{room}")
         doctest_namespace |= {name: getattr(module, name) for name in module.__all__}
+
+
+@pytest.fixture(scope="session")
+def pool() -> Iterator[RankPool]:
+    """Four processes for tests of ranks, started when the first of them asks for it."""
+    processes = RankPool(4)
+    yield processes
+    processes.close()

@@ -22,7 +22,9 @@ from record import RESULTS, Cell, machine, write
 from torch import Tensor
 
 from transun import Adam, EmbeddingMLP, LogMSE, LogSUN, Model, RowWise
-from transun.data import Batch, Dataset
+from transun.data import Dataset
+from transun.group import Group
+from transun.training.batches import BatchPart, own_parts
 from transun.training.engine import Compiled, Eager, Engine
 from transun.training.loop import TrainStep
 from transun.training.optimisers import Optimiser
@@ -60,10 +62,10 @@ def train_step(model: Model, data: Dataset, optimiser: Optimiser, engine: Engine
     return TrainStep(optimiser.on(model, engine), None, engine.loss_function(model, BATCH), None)
 
 
-def batches(data: Dataset) -> Iterator[Batch]:
+def batches(data: Dataset) -> Iterator[BatchPart]:
     """Epoch after epoch."""
     for epoch in count():
-        yield from data.batches(BATCH, seed=epoch)
+        yield from own_parts(data, Group(), BATCH, seed=epoch)
 
 
 def compare(case: str, optimiser: Optimiser, threads: int, engine: Engine = Eager()) -> list[list[Cell]]:

@@ -5,6 +5,7 @@ from transun.backbones.backbone import Backbone, Constant, Custom, Inputs
 from transun.backbones.beside import Beside
 from transun.backbones.din import DIN
 from transun.backbones.embedding import ByCardinality, ByTable, Dimension, EmbeddingMLP
+from transun.backbones.sharded import ShardedTable, sharding
 from transun.backbones.tabm import TabM
 from transun.backbones.trees import Tree, Trees
 
@@ -23,8 +24,10 @@ __all__ = [
     "Inputs",
     "PReLU",
     "ReLU",
+    "ShardedTable",
     "Sigmoid",
     "TabM",
     "Tree",
     "Trees",
+    "sharding",
 ]

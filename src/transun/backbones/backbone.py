@@ -1,11 +1,14 @@
 """The concept of a backbone: stages of layers that turn a batch into features for a branch."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
+
+from transun.group import Group
 
 Inputs = Tensor | Mapping[str, Tensor]
 """A batch of inputs: one (B, d) tensor, or named columns with first dimension B."""
@@ -55,6 +58,40 @@ class Constant(Backbone):
 
     def stages(self) -> list[Callable[[], nn.Module]]:
         return [_Nothing]
+
+
+@dataclass
+class Span:
+    """Where the rows that are being computed are in a batch that ranks share: from `start` on, of `rows` in all.
+
+    In a group of one the rows are the batch, and neither number is looked at.
+    """
+
+    group: Group = field(default_factory=Group)
+    start: int = 0
+    rows: int = 0
+
+
+@runtime_checkable
+class Spanning(Protocol):
+    """A part of a network whose training depends on the whole batch, and which must know what of it is here."""
+
+    span: Span
+
+
+@contextmanager
+def spanning(network: nn.Module, group: Group) -> Iterator[Span]:
+    """Inside the `with` block, parts of the network that depend on the batch see what is set in the span."""
+    span = Span(group)
+    # A process that is alone has whole batches, and no part of its network needs to be told.
+    parts = [part for part in network.modules() if isinstance(part, Spanning)] if group.size > 1 else []
+    for part in parts:
+        part.span = span
+    try:
+        yield span
+    finally:
+        for part in parts:
+            part.span = Span()
 
 
 class _Nothing(nn.Module):

@@ -4,7 +4,10 @@ from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import Function, FunctionCtx, once_differentiable
+from torch.autograd.function import Function, once_differentiable
+
+from transun.backbones.backbone import Span
+from transun.group import Group
 
 # As the released code of DIN: small beside the variance of any activation that moves at all.
 _EPSILON = 1e-9
@@ -18,6 +21,9 @@ class DiceLayer(nn.Module):
     Not `nn.BatchNorm1d`, which knows no padding and refuses a batch of one row. A compiled training step reads its
     input twice forward and twice backward: once for sums over the batch, once to write.
 
+    Where ranks share a batch, `span` names them while they train: the statistics are those of all their rows, and a
+    row's gradient includes what it does to the rows of other ranks.
+
     Args:
         width: units, each with statistics, α and β of its own.
         beta: β before training.
@@ -30,6 +36,7 @@ class DiceLayer(nn.Module):
 
     def __init__(self, width: int, beta: float) -> None:
         super().__init__()
+        self.span = Span()
         self.alpha = nn.Parameter(torch.zeros(width))
         self.beta = nn.Parameter(torch.full((width,), beta))
         self.register_buffer("mean", torch.zeros(width))
@@ -44,7 +51,7 @@ class DiceLayer(nn.Module):
             rows.detach(), None if present is None else present.flatten(0, -2)
         )
         precision = (variance + _EPSILON).rsqrt()
-        activated = _DiceFunction.apply(rows, self.alpha, self.beta, mean, precision, share)  # type: ignore[no-untyped-call]
+        activated = _DiceFunction.apply(rows, self.alpha, self.beta, mean, precision, share, self.span.group)  # type: ignore[no-untyped-call]
         return cast(Tensor, activated).view_as(x)
 
     @torch.no_grad()
@@ -58,6 +65,9 @@ class DiceLayer(nn.Module):
         size = count.clamp(min=1.0)
         shift, square = centred.sum(0) / size, centred.square_().sum(0) / size
         mean, variance = origin + shift, (square - shift.square()).clamp(min=0.0)
+        if self.span.group.size > 1:
+            count, mean, variance = _pool(count, mean, variance, self.span.group)
+            size = count.clamp(min=1.0)
         # By arithmetic, not by `if`, which would break a compiled graph.
         enough = count > 1.0
         used = torch.where(enough, mean, self.mean), torch.where(enough, variance, self.variance)
@@ -68,6 +78,20 @@ class DiceLayer(nn.Module):
         self.variance.lerp_(variance * count / (count - 1.0).clamp(min=1.0), rate)
         # Running statistics pass no gradient to the rows of the batch.
         return *used, weight * (enough / size)
+
+
+def _pool(count: Tensor, mean: Tensor, variance: Tensor, group: Group) -> tuple[Tensor, Tensor, Tensor]:
+    """Count, mean and variance of the rows of all ranks, from those of each.
+
+    The variance is the mean of the variances plus the variance of the means, which keeps its digits where a difference
+    of sums of squares would not.
+    """
+    parts = torch.stack(group.gather(torch.cat([count.reshape(1), mean, variance])))
+    counts, means, variances = parts[:, :1], *parts[:, 1:].chunk(2, 1)
+    total = counts.sum()
+    share = counts / total.clamp(min=1.0)
+    mean = (share * means).sum(0)
+    return total, mean, (share * (variances + (means - mean).square())).sum(0)
 
 
 def _dice(x: Tensor, alpha: Tensor, beta: Tensor, mean: Tensor, precision: Tensor) -> Tensor:
@@ -85,14 +109,16 @@ class _DiceFunction(Function):
         dα = Σ g·x·(1 - p),  dβ = s·(1 - α)·Σ b·(x - mean),
         dx = g·(α + (1 - α)·p) + β·s·(1 - α)·(b - w·(Σ b + (x - mean)·s²·Σ b·(x - mean)))
 
-    Autograd would compute the same in more passes, and store p besides x.
+    Autograd would compute the same in more passes, and store p besides x. Of the sums, those inside dx are over the
+    rows of all ranks; dα and dβ are of this rank's rows and added up with all other gradients.
     """
 
     @staticmethod
     def forward(
-        ctx: FunctionCtx, x: Tensor, alpha: Tensor, beta: Tensor, mean: Tensor, precision: Tensor, share: Tensor
+        ctx: Any, x: Tensor, alpha: Tensor, beta: Tensor, mean: Tensor, precision: Tensor, share: Tensor, group: Group
     ) -> Tensor:
         ctx.save_for_backward(x, alpha, beta, mean, precision, share)
+        ctx.group = group
         return _dice(x, alpha, beta, mean, precision)
 
     @staticmethod
@@ -108,6 +134,9 @@ class _DiceFunction(Function):
         of_alpha = b.sum(0)
         b.mul_(p)
         total, moment = b.sum(0), (b * centred).sum(0)
+        of_beta = precision * rest * moment
+        if ctx.group.size > 1:
+            total, moment = ctx.group.sum(torch.stack([total, moment])).unbind()
         dx.addcmul_(b, scale * rest)
         dx.addcmul_(torch.addcmul(total, centred, precision.square() * moment), share * (scale * rest), value=-1.0)
-        return dx.to(x.dtype), of_alpha, precision * rest * moment, None, None, None
+        return dx.to(x.dtype), of_alpha, of_beta, None, None, None, None

@@ -13,9 +13,8 @@ from torch import Tensor, nn
 
 from transun.backbones.activations import Activation, ReLU
 from transun.backbones.backbone import Backbone, Inputs
-
-# Small enough that the first predictions are those of the output biases.
-_TABLE_SPREAD = 0.05
+from transun.backbones.dropout import Dropout
+from transun.backbones.sharded import ShardedTable, new_table
 
 
 class Dimension(ABC):
@@ -192,7 +191,7 @@ def dense(in_features: int, out_features: int, dropout: float = 0.0, activation:
     return Dense(
         linear_layer(in_features, out_features),
         activation.build(out_features),
-        *([nn.Dropout(dropout)] if dropout else []),
+        *([Dropout(dropout)] if dropout else []),
     )
 
 
@@ -237,13 +236,13 @@ class Embedding(nn.Module):
         # A column that names another column uses its table.
         self.table = {name: _plain(size if isinstance(size, str) else name) for name, size in sizes.items()}
         self.tables = nn.ModuleDict(
-            {_plain(name): _new_table(size, self.widths[name]) for name, size in sizes.items() if isinstance(size, int)}
+            {_plain(name): new_table(size, self.widths[name]) for name, size in sizes.items() if isinstance(size, int)}
         )
 
-    def lookups(self) -> list[tuple[nn.Embedding, tuple[str, ...]]]:
+    def lookups(self) -> list[tuple[nn.Embedding | ShardedTable, tuple[str, ...]]]:
         """Every table with the columns whose ids pick its rows: a batch needs, and moves, no other rows."""
         readers = {table: tuple(name for name in self.table if self.table[name] == table) for table in self.tables}
-        return [(cast(nn.Embedding, self.tables[table]), columns) for table, columns in readers.items()]
+        return [(cast(nn.Embedding | ShardedTable, self.tables[table]), columns) for table, columns in readers.items()]
 
     def forward(self, batch: Inputs) -> Tensor:
         columns = named_columns(batch, self.columns)
@@ -266,13 +265,13 @@ class Embedding(nn.Module):
         return self._look_up(name, torch.maximum(ids, -1 - ids)) * present, present
 
     def _look_up(self, name: str, ids: Tensor) -> Tensor:
-        weight = cast(nn.Embedding, self.tables[self.table[name]]).weight
+        table = cast(nn.Embedding | ShardedTable, self.tables[self.table[name]])
         if torch.compiler.is_compiling():
-            return nn.functional.embedding(ids, weight)
+            return cast(Tensor, table(ids))
         try:
-            return nn.functional.embedding(ids, weight)
+            return cast(Tensor, table(ids))
         except IndexError:
-            size = len(weight)
+            size = table.num_embeddings
             wrong = ids[(ids < 0) | (ids >= size)][0].item()
             raise IndexError(f"column {name!r} holds id {wrong}, but its table has ids 0..{size - 1}") from None
 
@@ -300,12 +299,6 @@ def piecewise_linear(ranks: Tensor, bins: int) -> Tensor:
     t = torch.arange(bins, dtype=ranks.dtype, device=ranks.device)
     components = (ranks.unsqueeze(-1) * bins - t).clamp(0.0, 1.0) - (1.0 - (t + 0.5) / bins)
     return components.flatten(1)
-
-
-def _new_table(size: int, dim: int) -> nn.Embedding:
-    table = nn.Embedding(size, dim)
-    nn.init.normal_(table.weight, std=_TABLE_SPREAD)
-    return table
 
 
 def _plain(name: str) -> str:

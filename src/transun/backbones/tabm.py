@@ -8,6 +8,7 @@ from itertools import pairwise
 from torch import nn
 
 from transun.backbones.activations import Activation, ReLU
+from transun.backbones.dropout import Dropout
 from transun.backbones.embedding import EmbeddingMLP
 from transun.support.extras import need
 
@@ -78,5 +79,5 @@ class TabM(EmbeddingMLP):
                 in_features, out_features, k=self.members, **{"scaling_init": "ones"} | scales
             ),
             self.activation.build(out_features),
-            *([nn.Dropout(self.dropout)] if self.dropout else []),
+            *([Dropout(self.dropout)] if self.dropout else []),
         )

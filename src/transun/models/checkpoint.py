@@ -19,6 +19,7 @@ from torch import Tensor
 
 from transun import __version__
 from transun.backbones import Backbone
+from transun.backbones.sharded import own_rows, shards_in, whole_state
 from transun.heads import Head
 from transun.models import spec
 from transun.models.description import MODEL_FILE, Description, describe_model, write_description
@@ -40,7 +41,8 @@ def save_model(model: Model, folder: str | Path, extra: Mapping[str, Any] | None
     The JSON file is replaced last and in one step, and names the weights file by its checksum: a save that fails or is
     interrupted at any moment leaves the previously saved model intact. What a killed save left behind is removed; other
     files in the folder are not touched.
-    The state of the optimiser is not saved.
+    The state of the optimiser is not saved. A model whose tables are sharded over ranks is saved by all of them
+    together: rank 0 collects the rows and writes an ordinary model.
 
     Args:
         model: on any device, prepared or not.
@@ -52,7 +54,9 @@ def save_model(model: Model, folder: str | Path, extra: Mapping[str, Any] | None
     folder = Path(folder)
     texts = _to_text("backbone", model.backbone), _to_text("head", model.head)
     extra = _require_json(extra or {})
-    state = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
+    state = {name: tensor.contiguous() for name, tensor in whole_state(model).items()}
+    if any(not table.group.leads for table in shards_in(model).values()):
+        return
     _require_finite("the model", state)
     folder.mkdir(parents=True, exist_ok=True)
     with writing_in(folder):
@@ -65,6 +69,8 @@ def save_model(model: Model, folder: str | Path, extra: Mapping[str, Any] | None
 
 def load_model(folder: str | Path, plugins: Mapping[str, Callable[..., Any]] | None = None) -> Model:
     """The model saved in the folder, on the CPU and in evaluation mode; `fit` can train it further.
+
+    Inside `sharding`, every rank keeps its own rows of large tables.
 
     Args:
         folder: the folder that `save_model` wrote.
@@ -154,7 +160,7 @@ def _versions() -> dict[str, str]:
 def _load(folder: Path, description: Description, plugins: Mapping[str, Callable[..., Any]] | None) -> Model:
     model = _build(folder / MODEL_FILE, description, plugins)
     path = folder / description.file
-    state = _read_weights(path, description.weights)
+    state = own_rows(model, _read_weights(path, description.weights))
     expected = model.state_dict()
     wrong = [f"lacks {name!r}" for name in expected if name not in state]
     wrong += [f"has {name!r} too many" for name in state if name not in expected]

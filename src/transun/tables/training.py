@@ -1,6 +1,7 @@
 """From a table to a trained model in one call."""
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ from transun.data import Features, HoldOut, HoldOutRows, read_table
 from transun.data.schema import require_columns
 from transun.data.seen_rows import SeenRows
 from transun.data.split import EmptyPartError
+from transun.group import current_group
 from transun.heads import Head
 from transun.models.network import Model
 from transun.support.paths import as_path
@@ -81,7 +83,8 @@ def train(
 
     """
     only = "network" if base else only
-    if is_larger_than_memory(source) if stream is None else stream:
+    # One rank decides for all: each has its own free memory.
+    if current_group().from_leader(lambda: is_larger_than_memory(source)) if stream is None else stream:
         if valid is not None:
             raise ValueError("validation rows of a table larger than memory are a share of it: leave out `valid`")
         folder = survey_folder(
@@ -166,7 +169,8 @@ def train_plan(
     if calibration is not None:
         unseen = features.to_dataset(calibration, *columns)
         trees = Trees(features.ids, features.bags, features.numeric)
-        model, fitted = multicalibrate(model, unseen, trees, seed=recipe.seed, progress=progress)
+        calibrate = partial(multicalibrate, model, unseen, trees, seed=recipe.seed, progress=progress)
+        model, fitted = current_group().from_leader(calibrate)
         history.multicalibration = str(fitted)
         seen = seen.joined(SeenRows.of(unseen))
     return TableModel(features, model, plan.target, plan.weight, history, seen, plan.exposure)

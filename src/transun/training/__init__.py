@@ -1,9 +1,10 @@
 """Training: `fit` and its settings, corrections of what is trained, and predictions and metrics of a model."""
 
 from transun.training.averaging import EMA, Averaging, Tail
+from transun.training.batches import BatchSource, LocalRows, RowBatch
 from transun.training.calibration import balance, calibrate
 from transun.training.engine import Compiled, Eager, Engine
-from transun.training.evaluation import BatchSource, RowBatch, evaluate, measure, predict
+from transun.training.evaluation import evaluate, measure, predict
 from transun.training.fusion import fuse
 from transun.training.history import Check, History, Step
 from transun.training.loop import fit
@@ -36,6 +37,7 @@ __all__ = [
     "Eager",
     "Engine",
     "History",
+    "LocalRows",
     "Optimiser",
     "RatioFit",
     "Recipe",

@@ -158,11 +158,11 @@ class _Rows:
     @torch.no_grad()
     def catch_up(self, rows: Tensor | None, log_decay: float) -> None:
         if rows is None:
-            weight = -torch.expm1(log_decay - self.since).float()
+            weight = -torch.expm1(log_decay - self.since).to(self.value.dtype)
             self.value.lerp_(self.parameter.detach(), weight.unsqueeze(1))
             self.since.fill_(log_decay)
             return
-        weight = -torch.expm1(log_decay - self.since.index_select(0, rows)).float()
+        weight = -torch.expm1(log_decay - self.since.index_select(0, rows)).to(self.value.dtype)
         present = self.parameter.detach().index_select(0, rows)
         # A row that occurs twice is written twice, with the same value.
         self.value.index_copy_(0, rows, self.value.index_select(0, rows).lerp_(present, weight.unsqueeze(1)))

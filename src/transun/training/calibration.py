@@ -3,7 +3,7 @@
 import copy
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import torch
@@ -11,15 +11,19 @@ from torch import Tensor
 
 from transun.corrections import Correction, TotalRatio, TotalShift
 from transun.data import Batch
+from transun.group import Group
 from transun.heads import Corrected
 from transun.models.network import Model
-from transun.training.evaluation import BATCH, BatchSource, RowBatch
+from transun.training.batches import BatchPart, BatchSource, RowBatch, own_parts
+from transun.training.evaluation import BATCH
 
 __all__ = ["balance", "calibrate"]
 
 
 @torch.no_grad()
-def calibrate(model: Model, data: BatchSource, correction: Correction, *, batch_size: int = BATCH) -> Model:
+def calibrate(
+    model: Model, data: BatchSource, correction: Correction, *, batch_size: int = BATCH, group: Group = Group()
+) -> Model:
     """A copy of a trained model whose predictions go through a correction learned from held-out rows.
 
     The model itself stays as it is, so the two can be compared. A model that is corrected already gets a second
@@ -32,6 +36,8 @@ def calibrate(model: Model, data: BatchSource, correction: Correction, *, batch_
             small; on test rows the test flatters the correction.
         correction: what to learn; see `transun.corrections`.
         batch_size: rows at a time.
+        group: ranks that predict a part of each batch, all of which must call this and get the same model. By default
+            this process predicts all rows.
 
     >>> data = Dataset({"a": [0.0, 1.0]}, [1.0, 7.0])
     >>> model = Model(Constant(), LogMSE()).prepare(data.targets())
@@ -45,16 +51,17 @@ def calibrate(model: Model, data: BatchSource, correction: Correction, *, batch_
         raise ValueError("calibrate corrects a trained model: fit it first")
     corrected = copy.deepcopy(model).eval()
     raws, targets, weights = [], [], []
-    for rows in data.batches(batch_size):
-        raws.append(corrected.raw(rows.x))
-        targets.append(model.for_members(rows.y))
-        weights.append(model.for_members(_weights(rows)))
+    for rows in own_parts(data, group, batch_size):
+        # Batch by batch, so that the rows of all ranks come in the order in which one rank would see them.
+        raws.append(tuple(torch.cat(group.gather(outputs)) for outputs in corrected.raw(rows.x)))
+        targets.append(model.for_members(torch.cat(group.gather(rows.y))))
+        weights.append(model.for_members(torch.cat(group.gather(_weights(rows)))))
     raw = tuple(torch.cat(outputs) for outputs in zip(*raws, strict=True))
     corrected.head = Corrected(corrected.head, correction).calibrate(raw, torch.cat(targets), torch.cat(weights))
     return corrected.train(model.training)
 
 
-def balance(model: Model, trained: BatchSource, valid: BatchSource | None = None) -> Model:
+def balance(model: Model, trained: BatchSource, valid: BatchSource | None = None, *, group: Group = Group()) -> Model:
     """A copy of a trained model times the factor that makes a total right: Σy / Σŷ over rows that are not for testing.
 
     Early stopping keeps the weights of least squared error, wherever the total happens to be in that step. Adam adds a
@@ -69,6 +76,7 @@ def balance(model: Model, trained: BatchSource, valid: BatchSource | None = None
         model: trained; it stays as it is.
         trained: the rows it was trained on.
         valid: the rows that stopped it, if there are any.
+        group: ranks that share the work; see `calibrate`.
 
     >>> data = Dataset({"a": [0.0, 1.0]}, [1.0, 7.0])
     >>> model = Model(Constant(), LogMSE()).prepare(data.targets())  # predicts √(2·8) - 1 = 3; the mean is 4
@@ -78,20 +86,22 @@ def balance(model: Model, trained: BatchSource, valid: BatchSource | None = None
     """
     correction = TotalRatio() if model.head.transform.lower >= 0.0 else TotalShift()
     if valid is None:
-        return calibrate(model, trained, correction)
-    return calibrate(model, _WeightedSources((trained, valid), _precisions(model, (trained, valid))), correction)
+        return calibrate(model, trained, correction, group=group)
+    sources = (trained, valid)
+    return calibrate(model, _WeightedSources(sources, _precisions(model, sources, group)), correction, group=group)
 
 
 @torch.no_grad()
-def _precisions(model: Model, sources: Sequence[BatchSource]) -> list[float]:
+def _precisions(model: Model, sources: Sequence[BatchSource], group: Group) -> list[float]:
     """The inverse of each source's mean squared error; 1 for all where an error is zero or not finite."""
     errors = []
     for source in sources:
         squares = rows = 0.0
-        for batch in source.batches(BATCH):
+        for batch in own_parts(source, group, BATCH):
             weight = _weights(batch)
             squares += float(((model(batch.x) - batch.y).double() ** 2 * weight).sum())
             rows += float(weight.sum())
+        squares, rows = (sum(parts) for parts in zip(*group.gather_numbers([squares, rows]), strict=True))
         errors.append(squares / rows if rows else 0.0)
     return [1.0 / error for error in errors] if all(0.0 < error < math.inf for error in errors) else [1.0] * len(errors)
 
@@ -113,6 +123,11 @@ class _WeightedSources:
         for source, weight in zip(self.sources, self.weights, strict=True):
             for rows in source.batches(size, seed=seed):
                 yield Batch(cast(Any, rows.x), rows.y, _weights(rows) * weight)
+
+    def parts(self, group: Group, size: int, seed: int | None) -> Iterator[BatchPart]:
+        for source, weight in zip(self.sources, self.weights, strict=True):
+            for part in own_parts(source, group, size, seed=seed):
+                yield replace(part, weight=_weights(part) * weight, total=part.total * weight)
 
 
 def _weights(rows: RowBatch) -> Tensor:

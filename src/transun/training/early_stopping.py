@@ -5,10 +5,12 @@ from contextlib import nullcontext
 
 from torch import Tensor
 
+from transun.group import Group
 from transun.metrics import PGR, Metric
 from transun.models.network import Model
 from transun.training.averaging import Average
-from transun.training.evaluation import BatchSource, measure
+from transun.training.batches import BatchSource
+from transun.training.evaluation import measure
 from transun.training.history import Check
 
 __all__ = ["EarlyStopping"]
@@ -25,13 +27,21 @@ class EarlyStopping:
         valid: the validation rows.
         monitor: the metric that compares weights.
         patience: checks without improvement before training should stop; None never stops.
+        group: the ranks that share the validation rows and come to one conclusion.
 
     """
 
     def __init__(
-        self, model: Model, average: Average | None, valid: BatchSource, monitor: Metric, patience: int | None
+        self,
+        model: Model,
+        average: Average | None,
+        valid: BatchSource,
+        monitor: Metric,
+        patience: int | None,
+        group: Group = Group(),
     ) -> None:
         self.model, self.average, self.valid, self.monitor, self.patience = model, average, valid, monitor, patience
+        self.group = group
         self.best: Check | None = None
         self.checks_since_best = 0
         self.weights: dict[str, Tensor] = {}
@@ -46,7 +56,9 @@ class EarlyStopping:
         """Measure the weights after `step` steps, and keep them if they are the best so far."""
         metrics = dict.fromkeys([self.monitor, PGR])  # reports show the bias of the total along training
         with nullcontext() if self.average is None else self.average.standing_in():
-            check = Check(step, measure(self.model, self.valid, metrics).compute())
+            meter = measure(self.model, self.valid, metrics, group=self.group)
+            # One rank compares for all, which must stop together: another processor could round otherwise.
+            check = Check(step, self.group.from_leader(meter.compute))
             self.checks_since_best += 1
             if self._improves(check):
                 self.best, self.checks_since_best = check, 0

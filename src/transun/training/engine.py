@@ -3,12 +3,13 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 import torch
 from torch import Tensor
 
 from transun.backbones import Inputs
+from transun.group import Group
 from transun.heads import Raw
 from transun.models.network import Model
 
@@ -16,7 +17,18 @@ __all__ = ["Compiled", "Eager", "Engine"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 Outputs = Callable[[Inputs, int], Raw]
-LossFunction = Callable[[Inputs, Tensor, Tensor | None], tuple[tuple[str, ...], Tensor]]
+
+
+class LossFunction(Protocol):
+    """The names of the loss terms of a batch and their means, (terms,): sums over rows divided by `total`.
+
+    `total` is the weight of all rows of the batch, of which other ranks may hold some; None where they are all here.
+    """
+
+    def __call__(
+        self, x: Inputs, y: Tensor, weight: Tensor | None, total: float | Tensor | None = None
+    ) -> tuple[tuple[str, ...], Tensor]: ...
+
 
 _PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16}
 # Compiled versions of one function that torch may keep, one for each kind of model.
@@ -46,16 +58,22 @@ class Engine:
                 f"{type(self).__name__} knows the precisions {', '.join(_PRECISIONS)}, not {self.precision!r}"
             )
 
-    def loss_function(self, model: Model, batch_size: int) -> LossFunction:
-        """The function of (x, y, weight) that returns the names of the loss terms and their means, (terms,).
+    def loss_function(self, model: Model, batch_size: int, group: Group = Group()) -> LossFunction:
+        """The function that returns the names of the loss terms of a batch and their means.
 
-        Most batches have `batch_size` rows; a compiled engine prepares for those.
+        Args:
+            model: whose losses these are.
+            batch_size: rows of most batches, or of this rank's part of them; a compiled engine prepares for those.
+            group: the ranks that share each batch.
+
         """
         outputs = self._outputs(model, batch_size)
 
-        def run(x: Inputs, y: Tensor, weight: Tensor | None) -> tuple[tuple[str, ...], Tensor]:
-            terms = model.loss_of_raw(outputs(x, len(y)), y)
-            return tuple(terms), _means(torch.stack(tuple(terms.values())), weight)
+        def run(
+            x: Inputs, y: Tensor, weight: Tensor | None, total: float | Tensor | None = None
+        ) -> tuple[tuple[str, ...], Tensor]:
+            terms = _losses(model, outputs(x, len(y)), y, group)
+            return tuple(terms), _means(torch.stack(tuple(terms.values())), weight, total)
 
         return run
 
@@ -136,9 +154,21 @@ def _raw(model: Model, precision: str, x: Inputs) -> Raw:
         return model.raw(x)
 
 
-def _means(terms: Tensor, weight: Tensor | None) -> Tensor:
+def _losses(model: Model, raw: Raw, y: Tensor, group: Group) -> dict[str, Tensor]:
+    """The loss terms of this rank's rows; where they depend on other rows, those of all ranks count."""
+    if group.size == 1 or model.head.rowwise:
+        return model.loss_of_raw(raw, y)
+    targets = group.gather(y)
+    terms = model.loss_of_raw(tuple(group.join(outputs) for outputs in raw), torch.cat(targets))
+    start = sum(map(len, targets[: group.rank]))
+    return {name: term[start : start + len(y)] for name, term in terms.items()}
+
+
+def _means(terms: Tensor, weight: Tensor | None, total: float | Tensor | None) -> Tensor:
     """The weighted means of terms (terms, B), all at once: in a small step every operation counts."""
     if weight is None:
-        return terms.mean(1)
+        return terms.mean(1) if total is None else terms.sum(1) / total
     # A batch that holds only rows of weight zero has no gradient.
-    return (terms * weight).sum(1) / weight.sum().clamp(min=torch.finfo(weight.dtype).tiny)
+    least = torch.finfo(weight.dtype).tiny
+    divisor = weight.sum() if total is None else torch.as_tensor(total)
+    return (terms * weight).sum(1) / divisor.clamp(min=least)

@@ -2,41 +2,20 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from transun.backbones import Inputs
+from transun.group import Group
 from transun.metrics import STANDARD, Meter, Metric
 from transun.models.network import Model
+from transun.training.batches import BatchSource, own_parts
 
-__all__ = ["BatchSource", "RowBatch", "evaluate", "measure", "predict", "predict_with_kappa"]
+__all__ = ["evaluate", "measure", "predict", "predict_with_kappa"]
 
 # Large enough that the cost of Python does not matter, small enough for any memory.
 BATCH = 16_384
-
-
-class RowBatch(Protocol):
-    """A batch: features, targets (B,), and weights (B,) or None."""
-
-    @property
-    def x(self) -> Inputs: ...
-    @property
-    def y(self) -> Tensor: ...
-    @property
-    def weight(self) -> Tensor | None: ...
-
-
-class BatchSource(Protocol):
-    """Data that is read in batches, in order or, with a seed, shuffled. `Dataset` is one."""
-
-    def __len__(self) -> int: ...
-    def targets(self) -> Tensor:
-        """All targets (n,), from which a head learns its constants."""
-
-    def batches(self, size: int, *, seed: int | None = None) -> Iterator[RowBatch]:
-        """The rows in batches of at most `size`."""
 
 
 @torch.no_grad()
@@ -47,36 +26,73 @@ def predict(model: Model, data: BatchSource, *, batch_size: int = BATCH) -> Tens
     >>> predict(Model(Constant(), MSE()).prepare(data.targets()), data).tolist()
     [2.0, 2.0]
     """
-    return torch.cat([pred for pred, _ in _predictions(model, data, batch_size)])
+    with _evaluating(model):
+        return torch.cat([model(rows.x) for rows in data.batches(batch_size)])
 
 
 @torch.no_grad()
-def predict_with_kappa(model: Model, data: BatchSource, *, batch_size: int = BATCH) -> tuple[Tensor, Tensor | None]:
+def predict_with_kappa(
+    model: Model, data: BatchSource, *, batch_size: int = BATCH, group: Group = Group()
+) -> tuple[Tensor, Tensor | None]:
     """Predictions (n,) and the slope κ(u) of the bias branch (n,), or None where the head has none, in one pass.
+
+    Args:
+        model: predicts.
+        data: rows, the same ones on every rank.
+        batch_size: rows at a time.
+        group: ranks that take turns with whole batches, so that the predictions are those of one rank to the last bit;
+            all of them must call this, and each gets all predictions.
 
     >>> data = Dataset({"a": [0.0, 1.0]}, [2.0, 2.0])
     >>> pred, kappa = predict_with_kappa(Model(Constant(), LogSUN()).prepare(data.targets()), data)
     >>> [round(value, 4) for value in kappa.tolist()]  # in the unit of z, in which y·κ is 1 on average
     [0.5, 0.5]
+
     """
-    preds, kappas = [], []
+    own = []
     with _evaluating(model):
-        for rows in data.batches(batch_size):
+        for number, rows in enumerate(data.batches(batch_size)):
+            if number % group.size != group.rank:
+                continue
             raw = model.raw(rows.x)
-            preds.append(model.over_members(model.head(raw)))
             kappa = model.head.kappa(raw)
-            kappas.append(None if kappa is None else model.over_members(kappa))
-    known = [kappa for kappa in kappas if kappa is not None]
-    return torch.cat(preds), torch.cat(known) if len(known) == len(kappas) else None
+            own.append(
+                (number, model.over_members(model.head(raw)), None if kappa is None else model.over_members(kappa))
+            )
+    every = sorted((batch for part in group.gather_objects(own) for batch in part), key=lambda batch: batch[0])
+    known = [kappa for _, _, kappa in every if kappa is not None]
+    return torch.cat([pred for _, pred, _ in every]), torch.cat(known) if len(known) == len(every) else None
 
 
 @torch.no_grad()
-def measure(model: Model, data: BatchSource, metrics: Iterable[Metric] = STANDARD, *, batch_size: int = BATCH) -> Meter:
-    """A meter filled with the model's predictions: merge those of several shards, then compute."""
-    meter = Meter(*metrics)
-    for pred, rows in _predictions(model, data, batch_size):
-        meter.update(pred, rows.y, rows.weight)
-    return meter
+def measure(
+    model: Model,
+    data: BatchSource,
+    metrics: Iterable[Metric] = STANDARD,
+    *,
+    batch_size: int = BATCH,
+    group: Group = Group(),
+) -> Meter:
+    """A meter filled with the model's predictions: merge those of several shards, then compute.
+
+    Args:
+        model: predicts.
+        data: rows with targets.
+        metrics: what to measure.
+        batch_size: rows at a time.
+        group: ranks that predict a part of each batch, all of which must call this; each gets the meter of all rows.
+            By default this process predicts them all.
+
+    """
+    chosen = tuple(metrics)
+    meter = Meter(*chosen)
+    with _evaluating(model):
+        for rows in own_parts(data, group, batch_size):
+            meter.update(model(rows.x), rows.y, rows.weight)
+    merged = Meter(*chosen)
+    for part in group.gather_objects(meter):
+        merged.merge(part)
+    return merged
 
 
 def evaluate(
@@ -91,19 +107,15 @@ def evaluate(
     return measure(model, data, metrics, batch_size=batch_size).compute()
 
 
-def _predictions(model: Model, data: BatchSource, batch_size: int) -> Iterator[tuple[Tensor, RowBatch]]:
-    with _evaluating(model):
-        for rows in data.batches(batch_size):
-            yield model(rows.x), rows
-
-
-def some_rows(data: BatchSource, seed: int) -> tuple[Inputs, Tensor]:
-    """Features and targets of 16,384 random rows or fewer, drawn by their weight.
+def some_rows(data: BatchSource, seed: int) -> tuple[Inputs, Tensor] | None:
+    """Features and targets of 16,384 random rows or fewer, drawn by their weight; None where this rank has no rows.
 
     >>> some_rows(Dataset({"a": [0.0, 1.0]}, [1.0, 3.0], weight=[0.0, 2.0]), seed=0)[1].tolist()
     [3.0, 3.0]
     """
-    rows = next(iter(data.batches(BATCH, seed=seed)))
+    rows = next(iter(data.batches(BATCH, seed=seed)), None)
+    if rows is None:
+        return None
     if rows.weight is None:
         return rows.x, rows.y
     generator = torch.Generator().manual_seed(seed)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from transun.models.network import Model
-from transun.training.evaluation import BatchSource
+from transun.training.batches import BatchSource
 
 __all__ = ["only_bias_branches", "require_finish"]
 

@@ -12,7 +12,8 @@ from transun.corrections.isotonic import pool_adjacent_violators
 from transun.heads import ThresholdFusion
 from transun.metrics import XAUC
 from transun.models.network import Model
-from transun.training.evaluation import BATCH, BatchSource
+from transun.training.batches import BatchSource
+from transun.training.evaluation import BATCH
 
 __all__ = ["FusionChoice", "fuse", "fusion_threshold"]
 

@@ -64,6 +64,10 @@ class History:
     rows: int = 0
     train_rows: int = 0
     valid_rows: int = 0
+    ranks: int = 1
+    """How many processes trained together."""
+    bytes_sent: int = 0
+    """What each of them sent to the others in its training steps and checks."""
     parts: list[Part] = field(default_factory=list)
     """The parts of a mixture, empty where one network was trained."""
     folds: int = 1

@@ -4,21 +4,26 @@ import hashlib
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from transun.backbones.backbone import Inputs, Span, spanning
+from transun.backbones.sharded import shards_in
+from transun.group import Group, current_group
 from transun.models.network import Model
 from transun.support.progress import Progress
 from transun.support.text_form import dumps
 from transun.training.averaging import Average
+from transun.training.batches import BatchPart, BatchSource, own_parts
 from transun.training.early_stopping import EarlyStopping
 from transun.training.engine import LossFunction
-from transun.training.evaluation import BatchSource, RowBatch, some_rows
+from transun.training.evaluation import some_rows
 from transun.training.finish import only_bias_branches, require_finish
 from transun.training.history import History, LossLog, Step, to_step
+from transun.training.interrupt import Interrupt
 from transun.training.recipe import Recipe
 from transun.training.resume import ResumeFile, TrainingState, finish_file
 from transun.training.rowwise import OptimiserStep
@@ -48,9 +53,14 @@ def fit(
     them it runs to the last epoch. Interrupting (Ctrl-C) leaves the weights reached so far, averaged if the recipe
     averages, and raises `KeyboardInterrupt`.
 
+    Processes that torchrun or another launcher has started train together, without being asked to: every batch is cut
+    into a part for each rank, and weights, losses and early stopping are those of one process that trains on whole
+    batches, up to rounding. All ranks must call this with the same arguments, and end with the same weights.
+
     Args:
         model: what to train.
-        data: rows with targets; see `Dataset` and `ParquetStream`.
+        data: rows with targets; see `Dataset` and `ParquetStream`. All ranks must see the same rows; rows that only one
+            of them has are `LocalRows`.
         recipe: how to train. Its `valid_share` and `balance` are for `train`, which has whole tables.
         valid: validation rows.
         base: a trained model without this one's last branches, whose weights and constants are copied first.
@@ -58,7 +68,7 @@ def fit(
             Where it exists, training continues from it and ends in the same weights as without the interruption.
         on_step: called after each step with its losses. Reading them makes a GPU wait in every step; otherwise they
             are read a few dozen at a time.
-        progress: show a progress bar; None shows it on a terminal.
+        progress: show a progress bar, on rank 0; None shows it on a terminal.
 
     >>> y = torch.tensor([1.0, 3.0])
     >>> model = Model(Constant(), MSE())
@@ -69,14 +79,16 @@ def fit(
     """
     if recipe.finish:
         require_finish(model, recipe.finish, valid)
+    group = current_group()
     if recipe.device is not None:
         model.to(recipe.device)
     if base is not None or not model.prepared:
         model.prepare(data.targets().double(), base, None if base is None else some_rows(data, recipe.seed))
-    history = History(train_rows=len(data), valid_rows=0 if valid is None else len(valid))
+    group.copy_from_leader(_copied(model))
+    history = History(train_rows=len(data), valid_rows=0 if valid is None else len(valid), ranks=group.size)
     key = f"{dumps(replace(recipe, budget=None))}, {_data_key(data) if resume else ''}"
     files = [ResumeFile(resume, key)]
-    run = _Run(model, data, recipe, valid, history, on_step, progress)
+    run = _Run(model, data, recipe, valid, group, history, on_step, progress)
     model.train()
     run(files[0])
     if recipe.finish and not history.out_of_time:
@@ -88,7 +100,7 @@ def fit(
             replace(run, recipe=finish, first=run.last, title="finishing z")(files[1])
         history.finish_kept, history.stopped_early = history.best != best, stopped_early
     for file in files:
-        file.remove()
+        file.remove(group)
     return history
 
 
@@ -100,6 +112,7 @@ class _Run:
     data: BatchSource
     recipe: Recipe
     valid: BatchSource | None
+    group: Group
     history: History
     on_step: Callable[[Step], None] | None
     progress: bool | None
@@ -111,15 +124,16 @@ class _Run:
 
     def __call__(self, resume_file: ResumeFile) -> None:
         model, data, recipe, history, first = self.model, self.data, self.recipe, self.history, self.first
+        group = self.group
         batch_size = recipe.batch_rows(len(data))
         steps_per_epoch = math.ceil(len(data) / batch_size)
         total = recipe.epochs * steps_per_epoch
         check_every = math.ceil(steps_per_epoch / recipe.checks(len(data)))
-        optimiser_step = recipe.optimiser.on(model, recipe.engine)
+        optimiser_step = recipe.optimiser.on(model, recipe.engine, group)
         average = Average(model, optimiser_step.by_row()) if recipe.averaging else None
         early_stopping = None
         if self.valid is not None:
-            early_stopping = EarlyStopping(model, average, self.valid, recipe.monitor, recipe.patience)
+            early_stopping = EarlyStopping(model, average, self.valid, recipe.monitor, recipe.patience, group)
             early_stopping.start_from(history.best)
         device = next(model.parameters()).device
         began = time.perf_counter()
@@ -127,12 +141,17 @@ class _Run:
         with (
             limited_threads(batch_size * model.backbone.members),
             torch.random.fork_rng(devices=_devices(device)),
-            Progress(self.title, total, self.progress) as bar,
+            Progress(self.title, total, self.progress if group.leads else False) as bar,
+            Interrupt(group) as interrupt,
+            spanning(model, group) as span,
         ):
+            # The same on all ranks: what is drawn for a row does not depend on the rank that has it.
             torch.manual_seed(recipe.seed)
             losses = LossLog(history, bar, device)
-            train_step = TrainStep(optimiser_step, average, recipe.engine.loss_function(model, batch_size), recipe.clip)
-            state = TrainingState(model, optimiser_step, average, early_stopping, losses)
+            start, stop = group.cut(batch_size)
+            loss = recipe.engine.loss_function(model, stop - start, group)
+            train_step = TrainStep(optimiser_step, average, loss, recipe.clip, span)
+            state = TrainingState(model, optimiser_step, average, early_stopping, losses, group)
             done = resume_file.restore(state)
             history.stopped_early = early_stopping is not None and early_stopping.should_stop
 
@@ -148,24 +167,30 @@ class _Run:
 
             try:
                 check_if_due()  # of a run that was interrupted during its last check
-                for step, epoch, rows in _batches(data, recipe.epochs, batch_size, recipe.seed, done):
+                for step, epoch, part in _parts(data, group, recipe.epochs, batch_size, recipe.seed, done):
                     if history.stopped_early or history.out_of_time:
                         break
                     factor = recipe.decay(step / total)
                     rate = recipe.optimiser.rate * factor
                     optimiser_step.scale_rates(factor)
-                    terms = train_step(rows)
+                    terms = train_step(part)
                     if average is not None and recipe.averaging is not None:
                         average.update(recipe.averaging.weight(step, total))
-                    history.rows += len(rows.y)
+                    history.rows += part.rows
                     if step % max(1, total // _POINTS) == 0 or step + 1 == total:
                         losses.add(first + step, epoch, rate, terms)
                     done = step + 1
-                    history.out_of_time = time.perf_counter() > deadline
+                    # Ranks have clocks of their own and must do the same in every step.
+                    history.out_of_time, save_is_due, interrupted = group.any(
+                        time.perf_counter() > deadline, resume_file.is_due, interrupt.pending
+                    )
                     check_if_due()
-                    resume_file.save_if_due(state, done)
+                    if save_is_due:
+                        resume_file.save(state, done)
                     if self.on_step is not None:
                         self.on_step(to_step(first + step, epoch, rate, terms))
+                    if interrupted:
+                        raise KeyboardInterrupt
                 losses.flush()
                 if recipe.finish:
                     resume_file.save(state, done)
@@ -179,6 +204,7 @@ class _Run:
                 if early_stopping is not None:
                     early_stopping.restore()
                 history.seconds += time.perf_counter() - began
+                history.bytes_sent = group.bytes_sent
                 model.eval()
 
 
@@ -191,43 +217,56 @@ def epoch_seed(seed: int, epoch: int) -> int:
     return (seed * 1_000_003 + epoch) % 2**63
 
 
-def _batches(
-    data: BatchSource, epochs: int, batch_size: int, seed: int, done: int
-) -> Iterator[tuple[int, int, RowBatch]]:
-    """Step, epoch and rows of every step from step `done` on; the rows of a step depend on the seed alone."""
+def _copied(model: Model) -> Iterator[Tensor]:
+    """What is equal on all ranks: weights and statistics, but for the rows of sharded tables."""
+    sharded = {id(table.weight) for table in shards_in(model).values()}
+    yield from (value for value in (*model.parameters(), *model.buffers()) if id(value) not in sharded)
+
+
+def _parts(
+    data: BatchSource, group: Group, epochs: int, batch_size: int, seed: int, done: int
+) -> Iterator[tuple[int, int, BatchPart]]:
+    """Step, epoch and this rank's rows of every step from step `done` on.
+
+    Which rows are in a step depends on the seed alone, and on no number of ranks.
+    """
     step = 0
     for epoch in range(epochs):
-        for rows in data.batches(batch_size, seed=epoch_seed(seed, epoch)):
+        for part in own_parts(data, group, batch_size, seed=epoch_seed(seed, epoch)):
             if step >= done:
-                yield step, epoch, rows
+                yield step, epoch, part
             step += 1
 
 
 @dataclass
 class TrainStep:
-    """One training step: forward pass, backward pass, optimiser step."""
+    """One training step: forward pass, backward pass, sums over all ranks, optimiser step."""
 
     optimiser_step: OptimiserStep
     average: Average | None
     loss: LossFunction
     clip: float | None
+    span: Span = field(default_factory=Span)
 
-    def __call__(self, rows: RowBatch) -> dict[str, Tensor]:
-        """Take the step for these rows, and return the means of the loss terms before it."""
+    def __call__(self, part: BatchPart) -> dict[str, Tensor]:
+        """Take the step for a batch, given its part on this rank, and return the means of its loss terms before it."""
         self.optimiser_step.zero_grad()
-        with self.optimiser_step.batch_view(rows.x) as x:
-            names, means = self.loss(x, rows.y, rows.weight)
+        self.span.start, self.span.rows = part.start, part.rows
+        with self.optimiser_step.batch_view(part.x) as x:
+            names, means = self.loss(x, part.y, part.weight, part.total)
             means.sum().backward()  # type: ignore[no-untyped-call]
+        means = self.optimiser_step.exchange(means)
         if self.clip is not None:
             self.optimiser_step.clip(self.clip)
         self.optimiser_step.step(None if self.average is None else self.average.catch_up)
-        return dict(zip(names, means.detach().unbind(), strict=True))
+        return dict(zip(names, means.unbind(), strict=True))
 
 
 def _data_key(data: BatchSource) -> str:
     """A text that other rows or other columns change: their number, all targets, and the first rows."""
-    first = next(iter(data.batches(1024)))
-    columns = first.x if isinstance(first.x, Mapping) else {"x": first.x}
+    first = next(iter(data.batches(1024)), None)  # a rank may have no rows of its own
+    x: Inputs = {} if first is None else first.x
+    columns = x if isinstance(x, Mapping) else {"x": x}
     digest = hashlib.sha256(data.targets().cpu().contiguous().numpy().tobytes())
     for name, column in columns.items():
         digest.update(name.encode() + column.cpu().contiguous().numpy().tobytes())

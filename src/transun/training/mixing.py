@@ -5,6 +5,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from torch import Tensor
 
 from transun.backbones import Trees
 from transun.data import Dataset, ParquetStream, hashing
+from transun.group import current_group
 from transun.models.mixture import mix
 from transun.models.network import Model
 from transun.training.boosters import Booster, default_booster
@@ -150,15 +152,25 @@ def _fit_once(
     rows, stopping, unseen = data
     began = time.perf_counter()
     budget = math.inf if recipe.budget is None else recipe.budget
+    group = current_group()
     models, names = [], []
     settings = (SMALL_TREES, LARGE_TREES)
     for index, boosting in enumerate(settings):
         limit = budget * (1.0 if model is None else _TREES_SHARE) * (index + 1) / len(settings)
         seconds = max(0.0, limit - (time.perf_counter() - began))
-        trees = fit_trees(
-            rows, stopping, inputs, boosting, booster=booster, seed=recipe.seed, seconds=seconds, progress=progress
+        boost = partial(
+            fit_trees,
+            rows,
+            stopping,
+            inputs,
+            boosting,
+            booster=booster,
+            seed=recipe.seed,
+            seconds=seconds,
+            progress=progress,
         )
-        models.append(trees)
+        # Rank 0 boosts on all processors of its machine, and the other ranks wait for the trees.
+        models.append(group.from_leader(boost))
         names.append(f"trees of {boosting.leaves} leaves ({booster.name})")
     history = History()
     if model is not None:
@@ -170,7 +182,8 @@ def _fit_once(
         models.append(model.cpu())
         names.append("network")
     preds = torch.stack([predict(part, unseen).double() for part in models], 1)
-    shares = choose_shares(preds, unseen.y, unseen.weight)
+    # One rank decides for all: another processor could round a share to zero that is not zero here.
+    shares = group.from_leader(lambda: choose_shares(preds, unseen.y, unseen.weight))
     mixed = (preds * torch.tensor(shares, dtype=torch.float64)).sum(1, keepdim=True)
     errors = _root_mean_squares(torch.cat([preds, mixed], 1), unseen)
     history.parts = [Part(*part) for part in zip(names, shares, errors, strict=False)]

@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from transun.backbones.sharded import shards_in
+from transun.group import Group
 from transun.training.engine import Eager, Engine
 from transun.training.rowwise import OptimiserStep, RowwiseAdagrad
 
@@ -28,9 +30,11 @@ class Optimiser:
         """The torch optimiser over these parameters."""
         raise NotImplementedError
 
-    def on(self, model: nn.Module, engine: Engine = Eager()) -> OptimiserStep:
-        """The optimiser of a model's parameters, as `fit` steps it."""
-        return OptimiserStep(self.build(model.parameters()))
+    def on(self, model: nn.Module, engine: Engine = Eager(), group: Group = Group()) -> OptimiserStep:
+        """The optimiser of a model's parameters, as `fit` steps it on every rank of a group."""
+        if group.size > 1 and shards_in(model):
+            raise ValueError(f"{type(self).__name__} cannot train tables that are sharded over ranks: use RowWise")
+        return OptimiserStep(self.build(model.parameters()), group=group)
 
 
 @dataclass(frozen=True)
@@ -151,10 +155,11 @@ class RowWise(Optimiser):
     def build(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
         raise ValueError("RowWise must know which columns read which table: use it with `fit`, not with parameters")
 
-    def on(self, model: nn.Module, engine: Engine = Eager()) -> OptimiserStep:
-        tables = RowwiseAdagrad(model, engine)
+    def on(self, model: nn.Module, engine: Engine = Eager(), group: Group = Group()) -> OptimiserStep:
+        tables = RowwiseAdagrad(model, engine, group)
         apart = {id(weight) for weight in tables.parameters()}
-        return OptimiserStep(self.dense.build(p for p in model.parameters() if id(p) not in apart), tables, self.rate)
+        dense = self.dense.build(p for p in model.parameters() if id(p) not in apart)
+        return OptimiserStep(dense, tables, self.rate, group)
 
 
 def constant(progress: float) -> float:

@@ -2,13 +2,15 @@
 
 import pickle
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from transun.backbones.sharded import shards_in
+from transun.group import Group
 from transun.models.network import Model
 from transun.support.files import replacing
 from transun.support.text_form import dumps
@@ -32,9 +34,14 @@ class TrainingState:
     average: Average | None
     early_stopping: EarlyStopping | None
     losses: LossLog
+    group: Group = field(default_factory=Group)
 
     def capture(self) -> dict[str, Any]:
-        """The state as plain values and tensors."""
+        """The state as plain values and tensors; every rank must call this, since each has rows of a sharded table."""
+        own = self._capture()
+        return {"of_ranks": self.group.gather_objects(own)} if shards_in(self.model) else own
+
+    def _capture(self) -> dict[str, Any]:
         state: dict[str, Any] = {
             "model": self.model.state_dict(),
             "optimiser": self.optimiser_step.state_dict(),
@@ -52,6 +59,13 @@ class TrainingState:
 
     def apply(self, state: dict[str, Any]) -> None:
         """Restore what `capture` returned."""
+        if "of_ranks" in state:
+            if len(state["of_ranks"]) != self.group.size:
+                raise ValueError(
+                    f"a training with sharded tables by {len(state['of_ranks'])} ranks cannot be resumed by "
+                    f"{self.group.size}: start as many, or remove the file"
+                )
+            state = state["of_ranks"][self.group.rank]
         self.model.load_state_dict(state["model"])
         self.optimiser_step.load_state_dict(state["optimiser"])
         torch.set_rng_state(state["random"][0])
@@ -105,7 +119,8 @@ def interrupted_files(path: Path) -> list[Path]:
 class ResumeFile:
     """Saves a training run every minute and restores it; without a path it does nothing.
 
-    The file holds tensors and plain values only and is read without executing anything in it.
+    Rank 0 writes and reads the file for all ranks, so that it may be on a disk that only rank 0 sees. The file holds
+    tensors and plain values only and is read without executing anything in it.
 
     Args:
         path: the file, or None.
@@ -120,8 +135,20 @@ class ResumeFile:
 
     def restore(self, state: TrainingState) -> int:
         """Apply the state in the file and return the steps done so far; 0 where there is no file."""
-        if self.path is None or not self.path.exists():
+        if self.path is None:
             return 0
+        saved = state.group.from_leader(lambda: self._read(state))
+        if saved is None:
+            return 0
+        done, values = saved
+        state.apply(values)
+        return done
+
+    def _read(self, state: TrainingState) -> tuple[int, dict[str, Any]] | None:
+        """The steps done so far and the state in the file; None where there is no file."""
+        assert self.path is not None
+        if not self.path.exists():
+            return None
         try:
             saved = torch.load(self.path, weights_only=True)
             settings, done, values = saved["settings"], int(saved["done"]), saved["state"]
@@ -131,25 +158,26 @@ class ResumeFile:
             ) from error
         if settings != self._settings(state):
             raise ValueError(f"{self.path} belongs to another run ({settings}); remove it or use another file")
-        state.apply(values)
-        return done
+        return done, values
 
-    def save_if_due(self, state: TrainingState, done: int) -> None:
-        """Save if the last save is a minute old."""
-        if self.path is not None and time.monotonic() - self._saved > _PERIOD:
-            self.save(state, done)
+    @property
+    def is_due(self) -> bool:
+        """Whether the last save is a minute old."""
+        return self.path is not None and time.monotonic() - self._saved > _PERIOD
 
     def save(self, state: TrainingState, done: int) -> None:
-        """Save now, in one step: an interruption leaves the old file or the new one."""
+        """Save now, in one step: an interruption leaves the old file or the new one. Every rank must call this."""
         if self.path is None:
             return
-        with replacing(self.path) as draft:
-            torch.save({"settings": self._settings(state), "done": done, "state": state.capture()}, draft)
+        values = state.capture()
+        if state.group.leads:
+            with replacing(self.path) as draft:
+                torch.save({"settings": self._settings(state), "done": done, "state": values}, draft)
         self._saved = time.monotonic()
 
-    def remove(self) -> None:
+    def remove(self, group: Group) -> None:
         """Remove the file of a run that is complete."""
-        if self.path is not None:
+        if self.path is not None and group.leads:
             self.path.unlink(missing_ok=True)
 
     def _settings(self, state: TrainingState) -> str:

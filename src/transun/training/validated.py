@@ -7,6 +7,7 @@ from torch import Tensor
 
 from transun.backbones import Trees
 from transun.data import Dataset, ParquetStream
+from transun.group import current_group
 from transun.models.network import Model
 from transun.training.calibration import balance
 from transun.training.evaluation import some_rows
@@ -81,7 +82,7 @@ def fit_with_validation(
         trained_on = rows if stream is None else stream
         history = fit(model, trained_on, recipe, valid=valid, base=base, resume=resume, progress=progress)
     if balanced if recipe.balance is None else recipe.balance:
-        model = balance(model, rows, valid)
+        model = balance(model, rows, valid, group=current_group())
     return model if recipe.device is None else model.cpu(), history
 
 

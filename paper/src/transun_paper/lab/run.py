@@ -13,7 +13,7 @@ from transun.metrics import NRMSE
 from transun.models.network import Model
 from transun.models.spec import dumps, loads
 from transun.training.averaging import EMA
-from transun.training.evaluation import BatchSource
+from transun.training.batches import BatchSource
 from transun.training.history import History, Step
 from transun.training.loop import fit
 from transun.training.recipe import Recipe, plain_recipe
