@@ -204,6 +204,7 @@ def _model(
     progress: bool | None,
 ) -> None:
     from transun.cli.training import TrainingJob, choose_segments, resume_file, show_hold_out, show_report
+    from transun.group import current_group
     from transun.report.assessment import side_by_side_table
     from transun.report.formatting import as_json as dump
     from transun.tables.folder import is_larger_than_memory
@@ -212,15 +213,17 @@ def _model(
     if out.resolve() == folder.resolve():
         raise ValueError(f"--out {out} is the model itself: name another folder, so that both can be compared")
     base = load_trained(folder)
+    group = current_group()
     with readable(data) as source:
-        streamed = is_larger_than_memory(source) if stream is None else stream
+        # One rank decides for all: each has its own free memory.
+        streamed = group.from_leader(lambda: is_larger_than_memory(source)) if stream is None else stream
         split = _in_folder if streamed else _in_memory
         rows = split(base, source, recipe, test_share, rule, by, progress)
         plan = plan_debiasing(base, rows.sample)
         segments = choose_segments(plan, by, rows.held_out_sample)
-        new_folder(out)
-        resume_path = resume_file(out, resume)
-        before = rows.assess(base, segments)
+        group.from_leader(lambda: new_folder(out))
+        resume_path = group.from_leader(lambda: resume_file(out, resume))
+        before = rows.assess(base, segments, group)
         seen = rows.seen_share(base)
         if not as_json:
             show_hold_out(rule, rows, recipe.seed)
@@ -232,6 +235,8 @@ def _model(
                 )
         job = TrainingJob(data_name(data), plan, recipe, rows, segments, out, test_share, base, seen)
         report = job.run(base.model.backbone, resume_path, progress)
+    if report is None:
+        return
     if as_json:
         typer.echo(
             dump(

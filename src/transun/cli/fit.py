@@ -97,6 +97,7 @@ def fit(
     """
     from transun.cli.training import TrainingJob, choose_segments, make_recipe, resume_file, show_hold_out, show_report
     from transun.data.holdout import parse_hold_out
+    from transun.group import current_group
     from transun.report.formatting import as_json as dump
     from transun.report.formatting import visible_line
     from transun.tables.folder import is_larger_than_memory
@@ -132,13 +133,15 @@ def fit(
     )
     if target in request.by:
         raise ValueError(f"segments by the target {target!r} would call every model biased: use columns known before")
+    group = current_group()
     with readable(data) as source:
-        streamed = is_larger_than_memory(source) if stream is None else stream
+        # One rank decides for all: each has its own free memory.
+        streamed = group.from_leader(lambda: is_larger_than_memory(source)) if stream is None else stream
         split = request.in_folder if streamed else request.in_memory
         rows, plan, dropped = split(source, recipe, test_share, progress)
         segments = choose_segments(plan, request.by, rows.held_out_sample)
-        new_folder(out)
-        resume_path = resume_file(out, resume)
+        group.from_leader(lambda: new_folder(out))
+        resume_path = group.from_leader(lambda: resume_file(out, resume))
         if not as_json:
             if dropped:
                 typer.echo(f"{dropped:,} rows without a target are left out.")
@@ -150,6 +153,8 @@ def fit(
                 _show_advice(rows.sample, plan)
         job = TrainingJob(data_name(data), plan, recipe, rows, segments, out, test_share)
         report = job.run(tabm(plan.features), resume_path, progress)
+    if report is None:
+        return
     if as_json:
         typer.echo(dump(report))
         return

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from pathlib import Path
 
 import typer
 
@@ -20,11 +21,16 @@ def run(commands: typer.Typer) -> None:
     # Threads of torch, which is imported later, sleep while they wait for each other. By default they keep their
     # processors busy, and a processor that another process uses makes every one of them wait for its turn.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    # Of several processes that do the same work, the first one tells the result; an error names its process.
+    rank = int(os.environ.get("RANK", "0"))
+    if rank:
+        sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115 - it is open as long as the process lives
     try:
         commands()
     except KeyboardInterrupt:
-        typer.echo("interrupted; what was finished is kept", err=True)
+        if not rank:
+            typer.echo("interrupted; what was finished is kept", err=True)
         sys.exit(130)
     except (ValueError, ModuleNotFoundError, OSError, FloatingPointError) as error:
-        typer.echo(f"error: {error}", err=True)
+        typer.echo(f"error of rank {rank}: {error}" if rank else f"error: {error}", err=True)
         sys.exit(2)

@@ -47,6 +47,8 @@ def readable(data: Path) -> Iterator[Path]:
         return
     from transun.data.columns import spooled
 
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise ValueError("several ranks cannot share standard input, each would read some of it: name a file")
     if sys.stdin.isatty():
         raise ValueError("standard input is the keyboard: pipe CSV or Parquet into the command, or name a file")
     with spooled(sys.stdin.buffer) as path:

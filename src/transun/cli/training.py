@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from transun.backbones import Backbone
     from transun.data import HoldOut
     from transun.diagnosis.result import Assessment
+    from transun.group import Group
     from transun.report.model import ModelReport
     from transun.tables.folder import StreamedFolder
     from transun.tables.model import TableModel
@@ -65,11 +66,15 @@ def make_recipe(*, rate: float, monitor: str, engine: str, **settings: Any) -> "
 
 
 def resume_file(out: Path, resume: bool) -> Path:
-    """The file for the state of an interrupted training; an existing one is an error without --resume."""
+    """The file for the state of an interrupted training; an existing one is an error without --resume.
+
+    A process that torchrun has started anew in place of one that failed resumes without being asked to.
+    """
+    from transun.group import restarted
     from transun.training.resume import interrupted_files
 
     path = out / "training.pt"
-    if interrupted_files(path) and not resume:
+    if interrupted_files(path) and not (resume or restarted()):
         raise ValueError(
             f"{path} is of an interrupted training: add --resume to continue it, or remove the file to start over"
         )
@@ -113,8 +118,8 @@ class SplitRows(ABC):
         """The model that a plan describes; further settings are those of `transun.tables.training.train_plan`."""
 
     @abstractmethod
-    def assess(self, model: "TableModel", by: Sequence[str]) -> "Assessment":
-        """The assessment of the model on the rows held out."""
+    def assess(self, model: "TableModel", by: Sequence[str], group: "Group") -> "Assessment":
+        """The assessment of the model on the rows held out, by all ranks together."""
 
     @abstractmethod
     def seen_share(self, model: "TableModel") -> float:
@@ -153,10 +158,10 @@ class RowsInMemory(SplitRows):
 
         return train_plan(plan, self.rows, backbone, recipe, by=self.rule, **settings)
 
-    def assess(self, model: "TableModel", by: Sequence[str]) -> "Assessment":
+    def assess(self, model: "TableModel", by: Sequence[str], group: "Group") -> "Assessment":
         from transun.diagnosis.evaluation import evaluate_held_out
 
-        return evaluate_held_out(model, self.test, by)
+        return evaluate_held_out(model, self.test, by, group=group)
 
     def seen_share(self, model: "TableModel") -> float:
         return model.seen_share(self.test)
@@ -200,10 +205,10 @@ class RowsInFolder(SplitRows):
 
         return train_folder(plan, self.folder, backbone, recipe, **settings)
 
-    def assess(self, model: "TableModel", by: Sequence[str]) -> "Assessment":
+    def assess(self, model: "TableModel", by: Sequence[str], group: "Group") -> "Assessment":
         from transun.diagnosis.evaluation import evaluate_model
 
-        return evaluate_model(model, self.folder.test, by, progress=self.progress).assessment
+        return group.from_leader(lambda: evaluate_model(model, self.folder.test, by, progress=self.progress).assessment)
 
     def seen_share(self, model: "TableModel") -> float:
         return model.seen_share(self.folder.test_sample)
@@ -236,29 +241,35 @@ class TrainingJob:
     base: "TableModel | None" = None
     seen: float = 0.0
 
-    def run(self, backbone: "Backbone", resume: Path, progress: bool | None) -> "ModelReport":
+    def run(self, backbone: "Backbone", resume: Path, progress: bool | None) -> "ModelReport | None":
         """Train and save the model, then evaluate it on the test rows and write certificate and report.
 
+        Of several ranks, all train and predict; rank 0 alone writes files, and the others return None.
         Ctrl-C leaves the file `resume` and says how to continue. The model is saved before it is evaluated, so that
         nothing that fails later can lose it.
         """
         from transun.diagnosis.evaluation import certify_folder
+        from transun.group import current_group
         from transun.report.formatting import as_json
         from transun.report.model import model_document, model_report
         from transun.training.resume import interrupted_files
 
-        _require_space(self.out, backbone, self.plan)
+        group = current_group()
+        group.from_leader(lambda: _require_space(self.out, backbone, self.plan))
         base = None if self.base is None else self.base.model
         try:
             model = self.rows.train(self.plan, backbone, self.recipe, base=base, resume=resume, progress=progress)
         except KeyboardInterrupt:
-            for file in interrupted_files(resume):
+            for file in interrupted_files(resume) if group.leads else ():
                 typer.echo(f"interrupted: the same command with --resume continues from {file}", err=True)
             raise typer.Exit(130) from None
         if self.base is not None and model.seen is not None:
             model = replace(model, seen=model.seen.joined(self.base.seen))
-        model.save(self.out)
-        assessment = self.rows.assess(model, self.by)
+        if group.leads:
+            model.save(self.out)
+        assessment = self.rows.assess(model, self.by, group)
+        if not group.leads:
+            return None
         words = self.rows.words(self.recipe.seed)
         if not self.seen:
             certify_folder(

@@ -25,6 +25,7 @@ from transun.diagnosis.moments import Floats
 from transun.diagnosis.passes import first_pass, second_pass
 from transun.diagnosis.reading import ColumnNames, ColumnRows, RowSource, UsableRows, usable_rows
 from transun.diagnosis.result import Assessment
+from transun.group import Group
 from transun.metrics import STANDARD, Estimate, SampleMetric
 from transun.models.certificate import Certificate, Measured, Part, write_certificate
 from transun.models.description import describe_model
@@ -210,14 +211,23 @@ def _evaluation(trained: TableModel, source: RowSource, novelty: Novelty) -> Eva
     return Evaluation(assessment, first.sample, novelty.dropped, seen, novelty.shift)
 
 
-def evaluate_held_out(trained: TableModel, table: "pa.Table", by: Sequence[str] = ()) -> Assessment:
+def evaluate_held_out(
+    trained: TableModel, table: "pa.Table", by: Sequence[str] = (), *, group: Group = Group()
+) -> Assessment:
     """The assessment of rows in memory that the training held out, with the mean slope κ of every level.
 
     The rows are encoded once, for predictions and slopes alike.
+
+    Args:
+        trained: the model.
+        table: the rows held out.
+        by: columns of segments.
+        group: ranks that share the predictions, all of which must call this.
+
     """
     columns = list(_names(trained, by).by)
     rows = trained.dataset(table)
-    pred, kappa = predict_with_kappa(trained.model, rows)
+    pred, kappa = predict_with_kappa(trained.model, rows, group=group)
     y, weight = _numbers(table, trained.target), _numbers(table, trained.weight) if trained.weight else None
     if trained.exposure is not None:
         y, weight = to_rates(y, weight, read_exposure(table, trained.exposure))
