@@ -1,0 +1,184 @@
+"""Training by several ranks: rows a second, bytes that a rank sends in a step, and whether the losses stay the same.
+
+Runs from a bare checkout with torch and numpy alone (`PYTHONPATH=src python benchmarks/bench_ranks.py --out DIR`) and
+writes DIR/ranks.json, by default benchmarks/results. torchrun starts the ranks; with `--device cuda` and fewer GPUs
+than ranks, the ranks share a GPU and talk by gloo through the CPU, since NCCL wants a GPU for each.
+
+The time and the bytes of a step are the difference of a long and a short training over the difference of their steps,
+so that neither the start nor copying the weights of rank 0 counts.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import record
+import torch
+
+from transun import Adam, Compiled, EmbeddingMLP, LogSUN, Model, OrderLog, RowWise, fit
+from transun.backbones import sharding
+from transun.data import Dataset
+from transun.group import current_group
+from transun.training import History
+from transun.training.recipe import plain_recipe
+
+_SHORT = 10  # steps of the short training
+_HISTORY = 20
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is trained: ids of the largest table, rows a step over all ranks, steps, and whether tables are sharded."""
+
+    ids: int
+    batch: int
+    steps: int
+    sharded: bool
+    device: str
+    engine: str
+
+
+def work(setting: Setting) -> dict[str, Any]:
+    """Train twice on this rank, and return what was measured."""
+    group = current_group()
+    log = OrderLog(orders=setting.batch * 8, users=setting.ids, items=max(1000, setting.ids // 5), history=_HISTORY)
+    rows = log.dataset().to(setting.device)
+    (short, _), (long, table_bytes) = (_train(setting, log, rows, steps) for steps in (_SHORT, _SHORT + setting.steps))
+    seconds = (long.seconds - short.seconds) / setting.steps
+    return {
+        "ranks": group.size,
+        "seconds": seconds,
+        "bytes": (long.bytes_sent - short.bytes_sent) / setting.steps,
+        "losses": [step.loss for step in long.steps[:_SHORT]],
+        "table_mib": table_bytes / 2**20,
+        "peak_mib": (torch.cuda.max_memory_allocated() if setting.device == "cuda" else record.peak()) / 2**20,
+    }
+
+
+def _train(setting: Setting, log: OrderLog, rows: Dataset, steps: int) -> tuple[History, int]:
+    """The history of so many steps, and the bytes of the tables on this rank."""
+    network = EmbeddingMLP(log.sizes, {"history": "item"}, ("log_price",))
+    with torch.device(setting.device), sharding(least=1000) if setting.sharded else nullcontext():
+        model = Model(network, LogSUN(shared=1))
+    engine = {"engine": Compiled("bfloat16")} if setting.engine == "compiled" else {}
+    epochs = -(-steps // 8)
+    recipe = plain_recipe(optimiser=RowWise(0.01, dense=Adam()), epochs=epochs, batch_size=setting.batch, **engine)
+    history = fit(model, _First(rows, steps), recipe, progress=False)
+    tables = [weight for name, weight in model.named_parameters() if ".tables." in name]
+    return history, sum(weight.numel() * weight.element_size() for weight in tables)
+
+
+class _First:
+    """The first so many batches of a data set, over all epochs."""
+
+    def __init__(self, rows: Dataset, steps: int) -> None:
+        self.rows, self.left = rows, steps
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def targets(self) -> torch.Tensor:
+        return self.rows.targets()
+
+    def batches(self, size: int, *, seed: int | None = None) -> Any:
+        for batch in self.rows.batches(size, seed=seed):
+            if not self.left:
+                return
+            self.left -= 1
+            yield batch
+
+
+def launch(ranks: int, setting: Setting) -> list[dict[str, Any]]:
+    """What each rank has measured."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}", __file__]
+        command += ["--worker", json.dumps(asdict(setting)), "--out", folder]
+        threads = str(max(1, (os.cpu_count() or 1) // ranks))
+        subprocess.run(command, check=True, env=os.environ | {"OMP_NUM_THREADS": threads})
+        return [json.loads((Path(folder) / f"{rank}.json").read_text()) for rank in range(ranks)]
+
+
+def row(setting: Setting, measured: list[dict[str, Any]], alone: list[dict[str, Any]]) -> list[record.Cell]:
+    """One line of the table: the slowest rank counts."""
+    seconds, reference = (max(rank["seconds"] for rank in ranks) for ranks in (measured, alone))
+    pairs = zip(measured[0]["losses"], alone[0]["losses"], strict=True)
+    return [
+        len(measured),
+        setting.ids,
+        setting.batch,
+        "sharded" if setting.sharded else "copied",
+        round(setting.batch / seconds),
+        round(reference / seconds, 2),
+        round(max(rank["bytes"] for rank in measured)),
+        max(abs(mine / other - 1.0) for mine, other in pairs),
+        round(max(rank["table_mib"] for rank in measured), 1),
+        round(max(rank["peak_mib"] for rank in measured)),
+    ]
+
+
+COLUMNS = (
+    "ranks",
+    "ids",
+    "rows a step",
+    "tables",
+    "rows a second",
+    "times one rank",
+    "bytes a rank sends in a step",
+    "largest relative difference of a loss",
+    "MiB of tables on a rank",
+    "most MiB of a rank",
+)
+
+
+def main() -> None:
+    """Measure every setting with every number of ranks, or be one of the ranks."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--ranks", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--ids", type=int, nargs="+", default=[100_000, 1_000_000])
+    parser.add_argument("--batch", type=int, default=4096)
+    parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--engine", choices=["eager", "compiled"], default="eager")
+    parser.add_argument("--out", type=Path, default=record.RESULTS)
+    parser.add_argument("--name", default="ranks")
+    parser.add_argument("--worker", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.worker:
+        result = work(Setting(**json.loads(options.worker)))
+        (options.out / f"{current_group().rank}.json").write_text(json.dumps(result))
+        return
+    rows: list[list[record.Cell]] = []
+    for ids in options.ids:
+        alone: list[dict[str, Any]] = []
+        copied = [(ranks, False) for ranks in options.ranks]
+        for ranks, sharded in [*copied, *((ranks, True) for ranks in options.ranks if ranks > 1)]:
+            setting = Setting(ids, options.batch, options.steps, sharded, options.device, options.engine)
+            measured = launch(ranks, setting)
+            alone = alone or measured
+            rows.append(row(setting, measured, alone))
+            print(dict(zip(COLUMNS, rows[-1], strict=True)), flush=True)
+    where = torch.cuda.get_device_name() if options.device == "cuda" else "CPU"
+    record.write(
+        options.name,
+        "One training by several ranks that share every batch: EmbeddingMLP with LogSUN(shared=1) and RowWise",
+        COLUMNS,
+        rows,
+        [
+            f"{where}; {options.engine}; a history of {_HISTORY} items a row, so that a row has 24 look-ups or so.",
+            "Ranks on one machine share its processors or its GPU: more rows a second come with more machines.",
+        ],
+        where=record.machine("torch", "numpy", threads=os.cpu_count() or 1),
+        folder=options.out,
+        script=f"bench_ranks.py --device {options.device} --batch {options.batch} --engine {options.engine}",
+    )
+
+
+if __name__ == "__main__":
+    main()
