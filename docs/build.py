@@ -28,6 +28,7 @@ ROOMS = (
     "tables",
     "diagnosis",
     "training",
+    "group",
     "models",
     "heads",
     "backbones",
