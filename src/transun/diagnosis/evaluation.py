@@ -45,6 +45,7 @@ __all__ = [
     "evaluate_held_out",
     "evaluate_model",
     "evaluate_rows",
+    "segment_columns",
     "whole_part",
 ]
 
@@ -286,13 +287,19 @@ def certify_folder(
     return certificate
 
 
-def _names(trained: TableModel, by: Sequence[str]) -> ColumnNames:
+def segment_columns(trained: TableModel, by: Sequence[str]) -> tuple[str, ...]:
+    """The columns of segments, each once; the target among them is an error."""
     columns = tuple(dict.fromkeys(by))
     if trained.target in columns:
         raise ValueError(
             f"segments by the target {trained.target!r} would call every model biased, since what turned out high was "
             "predicted lower: use columns known beforehand"
         )
+    return columns
+
+
+def _names(trained: TableModel, by: Sequence[str]) -> ColumnNames:
+    columns = segment_columns(trained, by)
     pred = "prediction"
     while pred in (trained.target, trained.weight, trained.exposure, *columns):
         pred += " of the model"

@@ -16,6 +16,7 @@ __all__ = [
     "mean_interval",
     "metric_estimate",
     "ratio_interval",
+    "skewed_quantile",
     "total_estimates",
 ]
 
@@ -145,8 +146,22 @@ def _freedom(moments: Studentised) -> float:
 
 def _quantile(moments: Studentised, share: float) -> float:
     """The quantile of the studentised mean, Hall's cubic inverted."""
-    tau = float(need("scipy.special").stdtrit(_freedom(moments), share))
     bend = moments.skewness / (3.0 * math.sqrt(moments.count))
+    return skewed_quantile(_freedom(moments), share, bend, 0.5 * bend)
+
+
+def skewed_quantile(freedom: float, share: float, bend: float, shift: float) -> float:
+    """The quantile of a statistic t for which t + bend·t² + bend²·t³/3 + shift is nearly Student's.
+
+    The cubic is (1 + bend·t)³ up to constants, so that it increases and is inverted in closed form.
+
+    >>> round(skewed_quantile(1e9, 0.975, bend=0.0, shift=0.0), 2)
+    1.96
+    >>> t = skewed_quantile(10.0, 0.975, bend=0.1, shift=0.05)
+    >>> round(t + 0.1 * t**2 + 0.01 * t**3 / 3 + 0.05, 3)  # Student's quantile with ten degrees of freedom
+    2.228
+    """
+    tau = float(need("scipy.special").stdtrit(freedom, share)) - shift
     if abs(bend) < 1e-8:
         return tau
-    return (math.cbrt(1.0 + 3.0 * bend * (tau - 0.5 * bend)) - 1.0) / bend
+    return (math.cbrt(1.0 + 3.0 * bend * tau) - 1.0) / bend

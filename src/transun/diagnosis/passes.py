@@ -8,6 +8,7 @@ rounding of sums.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,9 +16,12 @@ from transun import metrics
 from transun.data.sample import HashSample
 from transun.diagnosis.interval import TOTALS
 from transun.diagnosis.moments import Floats, RatioMoments
-from transun.diagnosis.reading import RowSource, SkippedRows, UsableRows
-from transun.diagnosis.segmentation import Segmentation, choose_segmentation, quantile_edges
+from transun.diagnosis.reading import ArrayRows, RowSource, SkippedRows, UsableRows
+from transun.diagnosis.segmentation import Integers, Segmentation, choose_segmentation, quantile_edges
 from transun.metrics import Meter, Metric, SampleMetric
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = [
     "FirstPass",
@@ -28,6 +32,7 @@ __all__ = [
     "TotalsPass",
     "first_pass",
     "second_pass",
+    "segment_codes",
 ]
 
 # Rows of the sample behind ranking, shape, test and corrections, and of the sample that segments are chosen from.
@@ -249,6 +254,15 @@ def second_pass(source: RowSource, first: FirstPass, by_segment: Sequence[Metric
     """
     levels = LevelsPass.after(first, by_segment)
     return levels.report(source.total(levels.summarise, "levels and segments"))
+
+
+def segment_codes(table: "pa.Table") -> dict[str, tuple[Segmentation, Integers]]:
+    """How each column of a table in memory divides its rows, and the index of each row's segment (n,)."""
+    ones = np.ones(len(table))
+    source = ArrayRows(ones, ones, ones, table)
+    segmentations = first_pass(source, sample_size=len(table)).segmentations
+    rows = source.rows()
+    return {column: (each, each.codes(rows, column)) for column, each in segmentations.items()}
 
 
 def _additive(of: Sequence[Metric]) -> list[Metric]:

@@ -180,14 +180,16 @@ class ArrayRows:
 
     def total(self, summarise: Callable[[UsableRows], S], label: str) -> S:
         """`summarise` of all rows of positive weight, in one chunk."""
+        return summarise(self.rows())
+
+    def rows(self) -> UsableRows:
+        """All rows of positive weight."""
         table = need("pyarrow").table({"target": self.y}) if self.segments is None else self.segments
         number = np.arange(len(self.y))
         skipped = SkippedRows().and_rows("their weight is 0", number[self.weight == 0.0])
         index = np.flatnonzero(self.weight > 0.0)
         chunk = Chunk(0, table, len(table))
-        return summarise(
-            UsableRows(chunk, number[index], index, self.y[index], self.pred[index], self.weight[index], skipped)
-        )
+        return UsableRows(chunk, number[index], index, self.y[index], self.pred[index], self.weight[index], skipped)
 
 
 def _summarise_usable(names: ColumnNames, summarise: Callable[[UsableRows], S], chunk: Chunk) -> S:

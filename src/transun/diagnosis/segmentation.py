@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from transun.diagnosis.moments import Floats
 from transun.diagnosis.reading import UsableRows
 
-__all__ = ["MOST", "Segmentation", "by_number", "by_text", "choose_segmentation", "holm", "quantile_edges"]
+__all__ = ["MOST", "Integers", "Segmentation", "by_number", "by_text", "choose_segmentation", "holm", "quantile_edges"]
 
 Integers = NDArray[np.int64]
 
