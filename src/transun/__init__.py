@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from transun.models import *
     from transun.schemes import *
     from transun.tables import *
+    from transun.totals import *
     from transun.training import *
     from transun.transforms import *
 
@@ -125,6 +126,8 @@ __all__ = [
     "read_table",
     "save_model",
     "tabm",
+    "total",
+    "total_of",
     "train",
 ]
 
@@ -144,6 +147,7 @@ __getattr__, __dir__ = lazy_names(
         "transun.training",
         "transun.transforms",
         "transun.diagnosis",
+        "transun.totals",
         "transun.estimators",
     ),
 )

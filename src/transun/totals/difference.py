@@ -1,0 +1,131 @@
+"""The difference estimator: predictions of the new rows, and what labelled rows say that predictions miss."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from transun.diagnosis.error_sums import FEWEST_UNITS, Composition, ErrorSums
+from transun.diagnosis.moments import Floats
+from transun.metrics.metric import Interval
+from transun.totals.result import Total
+from transun.totals.rows import Rows
+
+__all__ = ["estimate_total"]
+
+# Where the tail of the amounts forbids an interval, caps are tried that these shares of the labelled targets exceed.
+_CAPPED_SHARES = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05)
+# An error that comes once in n units has to come this often before its size is known.
+_OFTEN = 10
+
+
+@dataclass(frozen=True)
+class _Difference:
+    """The estimate with the errors of the labelled units that its interval is made of."""
+
+    value: float
+    tuning: float
+    errors: ErrorSums
+    made_of: Composition
+
+
+def estimate_total(new: Rows, labelled: Rows, level: float, *, expected: bool, cap: float = math.inf) -> Total:
+    """The total of the new rows, λΣwŷ + W·mean(y - λŷ) over labelled rows, W being the weight of the new ones.
+
+    It is right whatever the predictions are, as long as the labelled rows are like the new ones; the better the
+    predictions, the narrower its interval. λ is the slope of the regression of y on ŷ, by which the variance is least
+    (power tuning): a model that is too low or too confident costs little. Errors are taken without the unit itself
+    (u / (1 - leverage), a jackknife), because λ has seen it.
+
+    Args:
+        new: rows without targets.
+        labelled: rows with targets, which the model was not trained on.
+        level: of the interval.
+        expected: the total that so many rows like these have on average, instead of that of these rows.
+        cap: amounts above it count as the cap.
+
+    >>> new = Rows.of("new", [10.0] * 100)
+    >>> labelled = Rows.of("labelled", [10.0] * 50, y=[11.0, 13.0] * 25)
+    >>> total = estimate_total(new, labelled, 0.95, expected=True)
+    >>> total.value, round(total.high - total.value)  # 100 rows at 12 ± 2·√(1/50)
+    (1200.0, 29)
+
+    """
+    found = _difference(new.capped(cap), labelled.capped(cap), expected=expected)
+    refusal = found.errors.refusal()
+    remedy = _remedy(new, labelled, found.errors, expected=expected, cap=cap) if refusal else ""
+    ends = Interval(math.nan, math.nan) if refusal else found.errors.interval(found.value, found.made_of, level)
+    return Total(
+        value=found.value,
+        low=ends.low,
+        high=ends.high,
+        level=level,
+        rows=len(new),
+        labelled=len(labelled),
+        units=found.errors.units,
+        predicted=float(new.weight @ new.pred),
+        tuning=found.tuning,
+        largest_share=found.errors.largest_share,
+        units_to_halve=found.errors.units_to_halve(found.made_of) if found.errors.units else math.inf,
+        refusal=refusal,
+        remedy=remedy,
+    )
+
+
+def _difference(new: Rows, labelled: Rows, *, expected: bool) -> _Difference:
+    if not len(labelled):
+        nothing = ErrorSums.of(np.zeros(0))
+        return _Difference(math.nan, math.nan, nothing, Composition(0.0))
+    known, wanted = labelled.by_unit(), new.by_unit()
+    mass = float(known.weight.sum())
+    scale = float(wanted.weight.sum()) / mass
+    # Deviations of the sums of each unit from what its weight makes one expect: their sums are zero.
+    a = known.y - known.weight * (known.y.sum() / mass)
+    b = known.pred - known.weight * (known.pred.sum() / mass)
+    squares = float(b @ b)
+    new_mean = float(wanted.pred.sum() / max(wanted.weight.sum(), np.finfo(float).tiny))
+    b_new = wanted.pred - wanted.weight * new_mean if expected else np.zeros(0)
+    spread = scale**2 * squares + float(b_new @ b_new)
+    tuning = scale**2 * float(a @ b) / spread if squares > 0.0 else 1.0
+    # What a unit adds to the estimate, had it not been there itself: its share of the weight and of λ taken out.
+    leverage = known.weight / mass + (b**2 / squares if squares > 0.0 else 0.0)
+    errors = ErrorSums.of((a - tuning * b) / np.maximum(1.0 - leverage, 1e-3))
+    value = tuning * float(wanted.pred.sum()) + scale * float(known.y.sum() - tuning * known.pred.sum())
+    if expected:
+        made_of = Composition(scale, others=(tuning**2 * float(b_new @ b_new), tuning**3 * float((b_new**3).sum())))
+    else:
+        made_of = Composition(
+            scale, luck=(_ratio(wanted.weight, known.weight, 2), _ratio(wanted.weight, known.weight, 3))
+        )
+    return _Difference(value, tuning, errors, made_of)
+
+
+def _ratio(new: Floats, known: Floats, power: int) -> float:
+    return float((new**power).sum() / (known**power).sum())
+
+
+def _remedy(new: Rows, labelled: Rows, errors: ErrorSums, *, expected: bool, cap: float) -> str:
+    """What would allow an interval: more labelled rows, or a cap of the amounts that was tried."""
+    if errors.units < FEWEST_UNITS:
+        return f"label at least {FEWEST_UNITS - errors.units} more"
+    few = f"label about {_OFTEN * errors.units:,}, or " if errors.decided_by_one else ""
+    targets = labelled.y if labelled.y is not None else np.zeros(0)
+    for share in _CAPPED_SHARES:
+        lower = _rounded_up(float(np.quantile(targets, 1.0 - share)))
+        if 0.0 < lower < min(cap, float(targets.max())):
+            capped = _difference(new.capped(lower), labelled.capped(lower), expected=expected)
+            if not capped.errors.refusal():
+                above = float((targets > lower).mean())
+                return (
+                    f"{few}set a cap: with amounts above {lower:,.6g} counted as {lower:,.6g}, which concerns "
+                    f"{above:.2%} of the labelled rows, there is an interval of what is below the cap"
+                )
+    return f"{few}divide the rows: no cap that leaves 95 % of them alone allows an interval"
+
+
+def _rounded_up(value: float) -> float:
+    """The value with two digits, rounded up: a cap that people can remember."""
+    if not value > 0.0:
+        return value
+    unit = 10.0 ** (math.floor(math.log10(value)) - 1)
+    return math.ceil(value / unit - 1e-9) * unit

@@ -1,0 +1,99 @@
+"""Rows of a total: their predictions, weights, units and, where they are labelled, targets."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transun.diagnosis.moments import Floats
+from transun.diagnosis.reading import require_squarable
+
+__all__ = ["Rows", "UnitSums"]
+
+
+@dataclass(frozen=True)
+class UnitSums:
+    """Sums by unit, (units,): of the weights w, of wŷ and of wy; y is 0 where it is not known."""
+
+    weight: Floats
+    pred: Floats
+    y: Floats
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows whose total is wanted, or labelled rows that it is learned from.
+
+    Args:
+        pred: predictions (n,).
+        y: targets (n,), or None where nobody knows them.
+        weight: how often each row counts (n,).
+        unit: the number of each row's unit (n,), or None where every row is a unit of its own.
+
+    """
+
+    pred: Floats
+    y: Floats | None
+    weight: Floats
+    unit: NDArray[np.int64] | None = None
+
+    @classmethod
+    def of(cls, name: str, pred: Any, y: Any = None, weight: Any = None, unit: Any = None) -> "Rows":
+        """Checked rows from arrays; `name` is what errors call them.
+
+        >>> Rows.of("labelled", [1.0, 2.0], y=[1.0, float("nan")])
+        Traceback (most recent call last):
+        ValueError: the target of labelled row 1 is nan: leave out rows without one
+        """
+        numbers = np.asarray(pred, dtype=np.float64)
+        if numbers.ndim != 1:
+            raise ValueError(f"the predictions of {name} rows are an array of shape {numbers.shape}: give one a row")
+        columns = {"prediction": numbers}
+        if y is not None:
+            columns["target"] = np.asarray(y, dtype=np.float64)
+        columns["weight"] = np.ones(len(numbers)) if weight is None else np.asarray(weight, dtype=np.float64)
+        for what, values in columns.items():
+            if values.shape != numbers.shape:
+                raise ValueError(f"there are {len(numbers):,} predictions of {name} rows and {len(values):,} {what}s")
+            wrong = np.flatnonzero(~np.isfinite(values))
+            if len(wrong):
+                raise ValueError(
+                    f"the {what} of {name} row {wrong[0]} is {values[wrong[0]]}: leave out rows without one"
+                )
+        negative = np.flatnonzero(columns["weight"] < 0.0)
+        if len(negative):
+            row = negative[0]
+            raise ValueError(f"the weight of {name} row {row} is {columns['weight'][row]:g}: use 0 to leave a row out")
+        require_squarable(np.arange(len(numbers)), **columns)
+        codes = None
+        if unit is not None:
+            values, codes = np.unique(np.asarray(unit), return_inverse=True)
+            if codes.shape != numbers.shape:
+                raise ValueError(f"there are {len(numbers):,} predictions of {name} rows and {len(codes):,} units")
+        return cls(numbers, columns.get("target"), columns["weight"], codes)
+
+    def __len__(self) -> int:
+        return len(self.pred)
+
+    def part(self, chosen: NDArray[np.bool_]) -> "Rows":
+        """The rows of a mask (n,)."""
+        return Rows(
+            self.pred[chosen],
+            None if self.y is None else self.y[chosen],
+            self.weight[chosen],
+            None if self.unit is None else self.unit[chosen],
+        )
+
+    def capped(self, cap: float) -> "Rows":
+        """The rows with every amount above the cap counted as the cap."""
+        return replace(self, pred=np.minimum(self.pred, cap), y=None if self.y is None else np.minimum(self.y, cap))
+
+    def by_unit(self) -> UnitSums:
+        """The sums over the rows of each unit; units of weight 0 are none."""
+        y = np.zeros_like(self.pred) if self.y is None else self.y
+        sums = np.stack([self.weight, self.weight * self.pred, self.weight * y])
+        if self.unit is not None:
+            codes = np.unique(self.unit, return_inverse=True)[1]
+            sums = np.stack([np.bincount(codes, values) for values in sums])
+        return UnitSums(*sums[:, sums[0] > 0.0])

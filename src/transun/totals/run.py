@@ -1,0 +1,239 @@
+"""A total with its interval, from a model and tables or from arrays of predictions."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from transun.data.seen_rows import row_hashes
+from transun.data.table import as_numbers, column_array
+from transun.diagnosis.evaluation import segment_columns
+from transun.diagnosis.moments import Floats
+from transun.diagnosis.passes import segment_codes
+from transun.support.extras import need
+from transun.tables.model import TableModel
+from transun.tables.prediction import predict_in_chunks
+from transun.totals.difference import estimate_total
+from transun.totals.result import SegmentTotals, Total, Totals
+from transun.totals.rows import Rows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["total", "total_of"]
+
+
+def total(
+    model: TableModel,
+    new_rows: Any,
+    labelled: Any,
+    *,
+    by: Sequence[str] = (),
+    cluster: str | None = None,
+    weight: str | None = None,
+    level: float = 0.95,
+    cap: float = math.inf,
+    expected: bool = False,
+    progress: bool | None = None,
+) -> Totals:
+    """What rows without targets add up to, with an interval, from a model and labelled rows that it was not trained on.
+
+    The estimate is right whatever the model is, as long as the labelled rows are like the new ones; the better the
+    model, the narrower the interval, see `transun.totals.difference`. No interval holds its level for every tail: where
+    the labelled rows show that the largest amounts decide, the answer is a refusal, with its reason and a remedy.
+
+    Args:
+        model: the model that predicts both.
+        new_rows: the rows whose total is wanted; what `read_table` takes.
+        labelled: rows with the model's target, not of its training, and like the new ones.
+        by: columns of segments, in both; each segment gets a total of its own.
+        cluster: the column, in both, whose values are independent of each other, such as customers or households. Rows
+            of one customer are alike, and an interval that takes them for independent is too narrow. None does so.
+        weight: the column, in both, that says how often a row counts; None takes the model's, if it has one.
+        level: of the intervals.
+        cap: amounts above it count as the cap, in labels and predictions, and the total is one of capped amounts.
+        expected: the total that so many rows like these have on average, with other predictions and other luck; this is
+            what prediction-powered inference estimates.
+        progress: show a progress bar; None shows it on a terminal.
+
+    >>> model = train({"item": ["a", "b"] * 50, "gmv": [1.0, 10.0, 3.0, 30.0] * 25}, "gmv", MSE())
+    >>> labelled = {"item": ["a", "b"] * 50, "gmv": [1.5, 15.0, 2.5, 25.0] * 25}
+    >>> result = total(model, {"item": ["a"] * 30 + ["b"] * 70}, labelled).whole
+    >>> result.low < 30 * 2 + 70 * 20 < result.high
+    True
+
+    """
+    weight = weight or model.weight
+    names = segment_columns(model, by)
+    columns = list(dict.fromkeys([*names, *([cluster] if cluster else [])]))
+    numbers = [weight] if weight else []
+    wanted = _predict(model, new_rows, numbers, columns, "predicting the new rows", progress)
+    known = _predict(model, labelled, [model.target, *numbers], columns, "predicting the labelled rows", progress)
+    known = known.with_target(model.target)
+    seen = 0.0 if model.seen is None else model.seen.share(known.hashes)
+    if seen:
+        raise ValueError(
+            f"about {seen:.0%} of the labelled rows are training rows of the model, whose errors are smaller than "
+            "those of new rows: give rows that it has not seen"
+        )
+    new = Rows.of("new", wanted.pred, None, wanted.numbers(weight), wanted.units(cluster))
+    rows = Rows.of("labelled", known.pred, known.numbers(model.target), known.numbers(weight), known.units(cluster))
+    segments = {}
+    if names:
+        both = need("pyarrow").concat_tables(
+            [part.columns.select(names) for part in (wanted, known)], promote_options="permissive"
+        )
+        for column, (segmentation, codes) in segment_codes(both).items():
+            segments[column] = _Segments(segmentation.how, segmentation.titles, codes[: len(new)], codes[len(new) :])
+    return _totals(new, rows, segments, level, cap, expected=expected, cluster=cluster, weight=weight)
+
+
+def total_of(
+    pred: Any,
+    labelled_pred: Any,
+    labelled_y: Any,
+    *,
+    segment: Any = None,
+    labelled_segment: Any = None,
+    cluster: Any = None,
+    labelled_cluster: Any = None,
+    weight: Any = None,
+    labelled_weight: Any = None,
+    level: float = 0.95,
+    cap: float = math.inf,
+    expected: bool = False,
+) -> Totals:
+    """The total of rows without targets from predictions of any origin; see `total`.
+
+    Args:
+        pred: predictions (N,) of the rows whose total is wanted.
+        labelled_pred: predictions (n,), by the same model, of labelled rows that it was not trained on.
+        labelled_y: their targets (n,).
+        segment: the segment of each new row (N,), or None.
+        labelled_segment: of each labelled row (n,).
+        cluster: the customer or household of each new row (N,), where rows of one are alike; or None.
+        labelled_cluster: of each labelled row (n,).
+        weight: how often each new row counts (N,); None counts each once.
+        labelled_weight: the same of labelled rows (n,).
+        level: of the intervals.
+        cap: amounts above it count as the cap.
+        expected: the total that so many rows like these have on average; see `total`.
+
+    >>> y = [10.0, 14.0] * 50
+    >>> result = total_of([6.0] * 1000, labelled_pred=[6.0] * 100, labelled_y=y)  # half of what it should be
+    >>> result.whole.predicted, result.whole.value
+    (6000.0, 12000.0)
+
+    """
+    new = Rows.of("new", pred, None, weight, cluster)
+    rows = Rows.of("labelled", labelled_pred, labelled_y, labelled_weight, labelled_cluster)
+    for name, pair in (
+        ("cluster", (cluster, labelled_cluster)),
+        ("weight", (weight, labelled_weight)),
+        ("segment", (segment, labelled_segment)),
+    ):
+        if (pair[0] is None) != (pair[1] is None):
+            raise ValueError(f"give both {name} and labelled_{name}, or neither")
+    segments = {}
+    if segment is not None:
+        values = [np.asarray(part) for part in (segment, labelled_segment)]
+        for part, length in zip(values, (len(new), len(rows)), strict=True):
+            if part.shape != (length,):
+                raise ValueError(f"there are {length:,} predictions and segments of shape {part.shape}: give one a row")
+        titles, codes = np.unique(np.concatenate(values), return_inverse=True)
+        segments["segment"] = _Segments(
+            f"{len(titles)} values", tuple(map(str, titles.tolist())), codes[: len(new)], codes[len(new) :]
+        )
+    return _totals(new, rows, segments, level, cap, expected=expected)
+
+
+@dataclass(frozen=True)
+class _Segments:
+    """How a column divides the rows: names of the segments, and the index of each row's segment."""
+
+    how: str
+    titles: tuple[str, ...]
+    new: NDArray[np.int64]
+    labelled: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class _Predicted:
+    """Rows of a table: predictions (n,), the columns beside them, and hashes (n,) of rows that have a target."""
+
+    pred: Floats
+    columns: "pa.Table"
+    hashes: np.ndarray
+
+    def numbers(self, name: str | None) -> Floats | None:
+        """A column as numbers (n,), NaN where one is missing; None of no column."""
+        return None if name is None else as_numbers(f"column {name!r}", column_array(self.columns, name))
+
+    def units(self, name: str | None) -> NDArray[np.int64] | None:
+        """The index (n,) of each row's value in a column; None of no column."""
+        if name is None:
+            return None
+        column = column_array(self.columns, name)
+        if column.null_count:
+            row = column.is_null().to_numpy(zero_copy_only=False).argmax()
+            raise ValueError(f"column {name!r} is empty in row {row}: fill it, or name another column as the cluster")
+        codes: NDArray[np.int64] = column.dictionary_encode().indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        return codes
+
+    def with_target(self, target: str) -> "_Predicted":
+        """The rows whose target is known."""
+        known = np.isfinite(as_numbers(f"column {target!r}", column_array(self.columns, target)))
+        if not known.any():
+            raise ValueError(f"no labelled row has a target {target!r}: there is nothing to learn the errors from")
+        return _Predicted(self.pred[known], self.columns.filter(need("pyarrow").array(known)), self.hashes[known])
+
+
+def _predict(
+    model: TableModel, source: Any, numbers: Sequence[str], keep: Sequence[str], label: str, progress: bool | None
+) -> _Predicted:
+    preds, columns, hashes = [], [], []
+    for chunk in predict_in_chunks(model, source, numbers=numbers, keep=keep, label=label, progress=progress):
+        preds.append(chunk.pred.double())
+        columns.append(chunk.columns)
+        if model.target in numbers:
+            y = as_numbers(f"column {model.target!r}", column_array(chunk.columns, model.target))
+            hashes.append(row_hashes(chunk.x, torch.from_numpy(y.copy())))
+    table = need("pyarrow").concat_tables(columns, promote_options="permissive")
+    return _Predicted(torch.cat(preds).numpy(), table, np.concatenate(hashes) if hashes else np.zeros(0))
+
+
+def _totals(
+    new: Rows,
+    labelled: Rows,
+    segments: Mapping[str, _Segments],
+    level: float,
+    cap: float,
+    *,
+    expected: bool,
+    cluster: str | None = None,
+    weight: str | None = None,
+) -> Totals:
+    if not 0.0 < level < 1.0:
+        raise ValueError(f"the level of an interval lies strictly between 0 and 1, such as 0.95, got {level:g}")
+    if not cap > 0.0:
+        raise ValueError(f"a cap is an amount above 0, got {cap:g}")
+    if not len(new):
+        raise ValueError("there are no new rows, so that there is no total")
+
+    def estimate(chosen: NDArray[np.bool_], known: NDArray[np.bool_]) -> Total:
+        return estimate_total(new.part(chosen), labelled.part(known), level, expected=expected, cap=cap)
+
+    tables = []
+    for column, division in segments.items():
+        totals = {
+            title: estimate(division.new == code, division.labelled == code)
+            for code, title in enumerate(division.titles)
+            if (division.new == code).any()
+        }
+        tables.append(SegmentTotals(column, division.how, totals))
+    whole = estimate_total(new, labelled, level, expected=expected, cap=cap)
+    return Totals(whole, tuple(tables), cluster, weight, cap, expected)

@@ -1,0 +1,117 @@
+"""Totals of tables and of arrays: the same numbers, segments of their own rows, mistakes in one sentence."""
+
+import numpy as np
+import pytest
+
+from transun import MSE, Recipe, hold_out, total, total_of, train
+
+pa = pytest.importorskip("pyarrow")
+
+
+def make_table(rows, seed):
+    rng = np.random.default_rng(seed)
+    item = rng.integers(0, 5, rows)
+    return pa.table(
+        {
+            "item": pa.array([f"i{i}" for i in item]),
+            "shop": pa.array([("north", "south", None)[i] for i in rng.integers(0, 3, rows)]),
+            "user": rng.integers(0, rows // 3, rows),
+            "gmv": (1.0 + item) * rng.lognormal(0.0, 0.5, rows),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def model():
+    return train(make_table(500, 0), "gmv", MSE(), exclude=["user", "shop"], recipe=Recipe(epochs=3))
+
+
+def ends(found):
+    return pytest.approx((found.low, found.value, found.high))
+
+
+NEW, LABELLED = make_table(900, 1), make_table(600, 2)
+
+
+def test_a_table_and_its_predictions_have_one_total(model):
+    by_table = total(model, NEW.drop_columns(["gmv"]), LABELLED)
+    by_array = total_of(model.predict(NEW).double(), model.predict(LABELLED).double(), LABELLED["gmv"].to_numpy())
+    found = by_table.whole
+    assert (found.low, found.value, found.high) == ends(by_array.whole)
+    assert by_table.whole.low < sum(NEW["gmv"].to_pylist()) < by_table.whole.high
+
+
+def test_a_segment_has_the_total_of_its_rows(model):
+    (by_shop,) = total(model, NEW, LABELLED, by=["shop"], cluster="user").segments
+    assert set(by_shop.totals) == {"north", "south", "missing"}
+    north = [table.filter(pa.compute.equal(table["shop"], "north")) for table in (NEW, LABELLED)]
+    found = by_shop.totals["north"]
+    assert (found.low, found.value, found.high) == ends(total(model, *north, cluster="user").whole)
+
+
+def test_clusters_of_tables_are_those_of_arrays(model):
+    found = total(model, NEW, LABELLED, cluster="user").whole
+    units = {"cluster": NEW["user"].to_pylist(), "labelled_cluster": LABELLED["user"].to_pylist()}
+    pred = [model.predict(table).double() for table in (NEW, LABELLED)]
+    assert (found.low, found.value, found.high) == ends(total_of(*pred, LABELLED["gmv"].to_numpy(), **units).whole)
+    assert found.units == len(set(LABELLED["user"].to_pylist())) < found.labelled
+
+
+def test_rows_without_a_target_are_no_labels(model, tmp_path):
+    from pyarrow import csv
+
+    gaps = LABELLED.append_column("kept", LABELLED["gmv"]).set_column(
+        3, "gmv", pa.array([None if i % 2 else value for i, value in enumerate(LABELLED["gmv"].to_pylist())])
+    )
+    csv.write_csv(gaps, tmp_path / "gaps.csv")
+    found = total(model, NEW, tmp_path / "gaps.csv").whole
+    assert found.labelled == 300
+    assert found.value == pytest.approx(total(model, NEW, LABELLED.take(list(range(0, 600, 2)))).whole.value)
+
+
+def test_training_rows_are_no_labels():
+    rows, other = hold_out(make_table(600, 3), 0.5, seed=0)
+    trained = train(rows, "gmv", MSE(), exclude=["user", "shop"])
+    with pytest.raises(ValueError, match="labelled rows are training rows of the model"):
+        total(trained, other, rows)
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"by": ["gmv"]}, "segments by the target 'gmv'"),
+        ({"cluster": "shop"}, "column 'shop' is empty in row"),
+        ({"cluster": "person"}, "person"),
+        ({"level": 95}, "such as 0.95, got 95"),
+        ({"cap": 0.0}, "a cap is an amount above 0"),
+        ({"weight": "item"}, "item"),
+    ],
+)
+def test_mistakes_are_named(model, keywords, message):
+    with pytest.raises(ValueError, match=message):
+        total(model, NEW, LABELLED, **keywords)
+
+
+def test_a_segment_without_labels_has_no_interval():
+    found = total_of(np.ones(80), np.ones(40), np.arange(40.0), segment=["a", "b"] * 40, labelled_segment=["a"] * 40)
+    a, b = found.segments[0].totals.values()
+    assert a.answered
+    assert "there are 0 labelled" in b.refusal
+    assert b.predicted == 40.0
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: total_of([1.0], [1.0], [1.0], weight=[1.0]), "both weight and labelled_weight"),
+        (lambda: total_of([1.0], [1.0, 2.0], [1.0]), "2 predictions of labelled rows and 1 targets"),
+        (lambda: total_of([1.0, np.inf], [1.0], [1.0]), "the prediction of new row 1 is inf"),
+        (lambda: total_of([[1.0]], [1.0], [1.0]), "shape"),
+        (lambda: total_of([], [1.0], [1.0]), "no new rows"),
+        (lambda: total_of([1.0], [1.0], [1.0], weight=[1.0], labelled_weight=[-1.0]), "use 0 to leave a row out"),
+        (lambda: total_of([1.0], [1.0], [1.0], segment=["a", "b"], labelled_segment=["a"]), "give one a row"),
+    ],
+)
+def test_arrays_that_do_not_fit_are_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
