@@ -1,7 +1,7 @@
 """The command line: one file per command. Imports nothing heavy until a command runs, so that help is instant."""
 
 # The modules of the commands are imported for their registration.
-from transun.cli import abtest, compare, debias, demo, diagnose, evaluate, export, fit, info, predict, watch
+from transun.cli import abtest, compare, debias, demo, diagnose, evaluate, export, fit, info, predict, total, watch
 from transun.cli.app import app
 from transun.cli.main import main
 
@@ -18,5 +18,6 @@ __all__ = [
     "info",
     "main",
     "predict",
+    "total",
     "watch",
 ]

@@ -218,8 +218,15 @@ def _fairness(pgr: Estimate) -> str:
     return "ok" if 1.0 in pgr else "flag"
 
 
-def forest(rows: Sequence[tuple[str, Estimate]], label: str) -> str:
-    """Predicted / actual of several groups with intervals, one line each, against the dashed line at 1."""
+def forest(rows: Sequence[tuple[str, Estimate]], label: str, axis: str = "") -> str:
+    """Ratios of several groups with intervals, one line each, against the dashed line at 1.
+
+    Args:
+        rows: name and ratio of each group.
+        label: what the picture shows, for those who cannot see it.
+        axis: the title of the axis; by default that of predicted / actual total.
+
+    """
     shown = [(name, pgr) for name, pgr in rows if 0.0 < pgr.value < math.inf]
     if not shown:
         return ""
@@ -228,7 +235,7 @@ def forest(rows: Sequence[tuple[str, Estimate]], label: str) -> str:
     canvas = Canvas(bottom + 38.0, label)
     low, high = _forest_limits([pgr for _, pgr in shown])
     x = log_scale(low, high, left, right)
-    canvas.x_axis(x, top, bottom, (left + right) / 2, metric_title("PGR"))
+    canvas.x_axis(x, top, bottom, (left + right) / 2, axis or metric_title("PGR"))
     canvas.line([(x.position(1.0), top), (x.position(1.0), bottom)], "even")
     for index, (name, pgr) in enumerate(shown):
         middle = top + step * (index + 0.5)

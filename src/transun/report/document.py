@@ -141,7 +141,7 @@ class Items:
 
 @dataclass(frozen=True)
 class VerdictBox:
-    """The verdict: a coloured box with a label; `kind` is that of a `Verdict`, or what a watch has shown."""
+    """The verdict: a coloured box with a label; `kind` is that of a `Verdict`, or of what a watch or a total shows."""
 
     kind: str
     text: str
@@ -155,6 +155,8 @@ class VerdictBox:
             "fine": "no bias found",
             "unclear": "not enough rows to tell",
             "undefined": "no ratio of totals",
+            "answered": "a total with an interval",
+            "refused": "no interval",
             "changed": "something changed",
             "quiet": "no change found",
         }[self.kind]

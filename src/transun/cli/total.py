@@ -1,0 +1,78 @@
+"""`transun total`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from transun.cli.app import app
+from transun.cli.options import By, Json, Model, Progress
+from transun.cli.output import print_blocks
+from transun.cli.sources import STDIN, data_name, load_trained, readable, require_writable, write_texts
+
+
+@app.command()
+def total(
+    model: Model,
+    new: Annotated[Path, typer.Argument(help="Rows whose total is wanted; they need no target. - for standard input.")],
+    labelled: Annotated[
+        Path, typer.Option("--labelled", help="Rows with the target, like the new ones, that the model has not seen.")
+    ],
+    by: By = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option("--cluster", help="Column of customers or households, where rows of one of them are alike."),
+    ] = None,
+    weight: Annotated[
+        str | None, typer.Option("--weight", help="Column that says how often a row counts; by default the model's.")
+    ] = None,
+    level: Annotated[float, typer.Option("--level", help="Level of the intervals.")] = 0.95,
+    cap: Annotated[
+        float | None, typer.Option("--cap", help="Count amounts above this as this, for a total of capped amounts.")
+    ] = None,
+    out: Annotated[Path, typer.Option("--out", help="Folder for total.html, .md and .json.", file_okay=False)] = Path(
+        "total"
+    ),
+    as_json: Json = False,
+    progress: Progress = None,
+) -> None:
+    """Say what rows without a target will add up to, with an interval, overall and by segment.
+
+    Predictions of the new rows are corrected by what they miss on labelled rows, so that the total is right even where
+    the model is not. Where single amounts decide, no interval is given, with the reason and what would allow one. Exit
+    codes: 0 done, also without an interval, 2 a mistake in the call or the data, 130 interrupted.
+
+    Example: transun total model new.csv --labelled labelled.csv --by country --out total
+    """
+    import math
+
+    from transun.report.total import TotalReport, total_document, total_json
+    from transun.support.extras import require
+    from transun.totals import total as estimate
+
+    require("pyarrow", "scipy")
+    require_writable(out)
+    if new == STDIN and labelled == STDIN:
+        raise ValueError("the new and the labelled rows cannot both come from standard input: name a file")
+    trained = load_trained(model)
+    with readable(new) as new_rows, readable(labelled) as labelled_rows:
+        totals = estimate(
+            trained,
+            new_rows,
+            labelled_rows,
+            by=by or (),
+            cluster=cluster,
+            weight=weight,
+            level=level,
+            cap=math.inf if cap is None else cap,
+            progress=progress,
+        )
+    report = TotalReport(model.name or str(model), data_name(new), data_name(labelled), trained.target, totals)
+    document, values = total_document(report), total_json(report)
+    texts = {"total.html": document.html(), "total.md": document.markdown(), "total.json": values}
+    write_texts(out, texts)
+    if as_json:
+        typer.echo(values)
+        return
+    print_blocks(document.brief)
+    typer.echo(f"Written to {out}/: {', '.join(texts)}")
