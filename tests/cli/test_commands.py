@@ -387,7 +387,7 @@ class TestRowsOfTheTraining:
         told = run("evaluate", "model", "orders.csv").out
         assert "% of these rows are training rows of the model" in told
         assert json.loads(run("evaluate", "model", "orders.csv", "--json").out)["seen"] == pytest.approx(0.8, abs=0.05)
-        assert "training rows" not in run("evaluate", "model", "fresh.csv").out
+        assert "are training rows" not in run("evaluate", "model", "fresh.csv").out
         assert json.loads(run("evaluate", "model", "fresh.csv", "--json").out)["seen"] == 0.0
 
     def test_any_format_is_recognised(self, here, run):

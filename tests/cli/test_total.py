@@ -51,3 +51,27 @@ def test_mistakes_end_in_a_sentence_and_write_nothing(rows, run, options, messag
     found = run("total", "model", "new.csv", *options, code=2)
     assert message in found.err
     assert not (rows / "total").exists()
+
+
+def test_predict_adds_up_by_the_certificate(rows, run):
+    found = run("predict", "model", "new.csv", "--out", "predictions.csv")
+    assert "The total is" in found.out
+    assert "This holds for rows like those of the certificate" in found.out
+    values = json.loads(run("predict", "model", "new.csv", "--out", "predictions.csv", "--json").out)
+    assert values["total"]["low"] < values["total"]["value"] < values["total"]["high"]
+
+
+def test_predict_without_a_certificate_says_nothing_about_the_total(rows, run):
+    import shutil
+
+    shutil.copytree(rows / "model", rows / "bare")
+    (rows / "bare" / "certificate.json").unlink()
+    assert "The total is" not in run("predict", "bare", "new.csv", "--out", "predictions.csv").out
+
+
+def test_terminal_page_and_certificate_say_how_well_the_total_can_be_known(rows, run):
+    words = "rows held out know the total to ±"
+    assert words in (rows / "model" / "report.html").read_text()
+    assert words in run("info", "model").out
+    assert words in run("evaluate", "model", "--certificate", "--require", "noise < 10").out
+    assert "values of 'order' held out know" in run("evaluate", "model", "labelled.csv", "--cluster", "order").out

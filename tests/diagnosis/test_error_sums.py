@@ -63,7 +63,7 @@ def test_four_times_the_labels_halve_an_interval_without_luck():
 def test_refusals_give_their_reason():
     assert "29 labelled" in ErrorSums.of(np.arange(29.0)).refusal()
     assert ErrorSums.of(np.arange(30.0)).refusal() == ""
-    power_law = stats.pareto(1.0).ppf((np.arange(5000) + 0.5) / 5000)
+    power_law = stats.pareto(1.5).ppf((np.arange(5000) + 0.5) / 5000)
     assert "tail index" in ErrorSums.of(power_law).refusal()
     assert "carries 99%" in ErrorSums.of(np.append(np.linspace(-1, 1, 200), 100.0)).refusal()
 

@@ -8,10 +8,12 @@ import pytest
 
 from transun.models.certificate import Certificate, Measured, Part, read_certificate, write_certificate
 from transun.models.description import MODEL_FILE, Description, write_description
+from transun.models.noise import Noise
 from transun.support.files import checksum
 
 WHOLE = Part("", "all rows", 90, {"TRE": Measured(0.1, 0.0, math.inf), "PGR": Measured(math.nan, math.nan, math.nan)})
 SEGMENT = Part("country", "IT", 40, {"TRE": Measured(0.2, 0.1, 0.3)})
+NOISE = Noise(800, 90, 30, "user", 100.0, 90.0, 50.0, 7.0, 9.0, -3.0, math.nan, math.nan, 9)
 MODEL = Description("Constant()", "LogSUN()", 0, True, "ab" * 32)
 CERTIFICATE = Certificate(
     "2026-01-01T00:00:00+00:00",
@@ -25,6 +27,7 @@ CERTIFICATE = Certificate(
     WHOLE,
     "w",
     (SEGMENT,),
+    NOISE,
 )
 
 
@@ -43,6 +46,7 @@ def test_it_comes_back(folder):
     restored = read_certificate(folder)
     assert same(restored.whole, WHOLE)
     assert same(restored.segments[0], SEGMENT)
+    assert repr(restored.noise) == repr(NOISE)
     assert (restored.target, restored.weight, restored.seed, restored.versions) == ("gmv", "w", 0, {"torch": "2"})
 
 
@@ -108,6 +112,10 @@ def test_an_improved_number_is_detected(folder):
         (lambda content: content["whole"]["metrics"]["TRE"].update(low="x"), "in its metrics"),
         (lambda content: content["whole"]["metrics"]["TRE"].update(low=True), "in its metrics"),
         (lambda content: content.update(segments=[1]), "in its metrics"),
+        (lambda content: content["noise"].update(squares="x"), "in its metrics"),
+        (lambda content: content["noise"].update(units=-1), "in its metrics"),
+        (lambda content: content["noise"].pop("tail_index"), "in its metrics"),
+        (lambda content: content["noise"].update(more=1), "in its metrics"),
     ],
 )
 def test_fields_are_checked(folder, edit, message):
@@ -117,6 +125,6 @@ def test_fields_are_checked(folder, edit, message):
 
 
 def test_another_format(folder):
-    change(folder, lambda content: content.update(format=3), seal=True)
-    with pytest.raises(ValueError, match="format 3"):
+    change(folder, lambda content: content.update(format=4), seal=True)
+    with pytest.raises(ValueError, match="format 4"):
         read_certificate(folder)

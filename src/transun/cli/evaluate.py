@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from transun.cli.app import app
-from transun.cli.options import By, Json, MaxUnseen, Model, ModelExposure, Progress, Require
+from transun.cli.options import By, Cluster, Json, MaxUnseen, Model, ModelExposure, Progress, Require
 from transun.cli.output import print_blocks, print_table
 from transun.cli.shift import require_seen, show_shift
 from transun.cli.sources import STDIN, data_name, load_trained, readable
@@ -31,6 +31,7 @@ def evaluate(
         ),
     ] = None,
     by: By = None,
+    cluster: Cluster = None,
     require: Require = None,
     certificate: Annotated[
         bool, typer.Option("--certificate", help="Read the model's certificate instead of data.")
@@ -46,8 +47,8 @@ def evaluate(
     """Measure how right a model's predictions are on some rows, with intervals, and stop a pipeline if they are not.
 
     A requirement compares metrics in lower case, such as tre, stre (signed), pgr or nrmse, and the ends of their 99 %
-    intervals, as in tre_high, with numbers; it may use abs, and, or. Exit codes: 0 done, 1 a requirement is broken, 2 a
-    mistake in the call or the data, 130 interrupted.
+    intervals, as in tre_high, with numbers; noise is how well the total can be known at all. It may use abs, and, or.
+    Exit codes: 0 done, 1 a requirement is broken, 2 a mistake in the call or the data, 130 interrupted.
 
     Example: transun evaluate model orders.csv --by country --require "pgr_high >= 0.2 and nrmse < 100"
     """
@@ -55,9 +56,10 @@ def evaluate(
 
     required = [Requirement(text) for text in require or []]
     if certificate:
-        if data is not None or by or certify or max_unseen is not None:
+        if data is not None or by or cluster or certify or max_unseen is not None:
             raise ValueError(
-                "--certificate looks at the certificate alone: leave out DATA, --by, --certify and --max-unseen"
+                "--certificate looks at the certificate alone: leave out DATA, --by, --cluster, --certify and "
+                "--max-unseen"
             )
         _by_certificate(model, required, as_json)
         return
@@ -65,13 +67,14 @@ def evaluate(
         raise ValueError("give the rows to judge by, or --certificate to look at what was measured at the training")
     if certify and data == STDIN:
         raise ValueError("--certify takes a fingerprint of the rows: name a file instead of standard input")
-    _by_data(model, data, by or [], required, certify, exposure, max_unseen, as_json, progress)
+    _by_data(model, data, by or [], cluster, required, certify, exposure, max_unseen, as_json, progress)
 
 
 def _by_data(
     model: Path,
     data: Path,
     by: list[str],
+    cluster: str | None,
     required: "list[Requirement]",
     certify: bool,
     exposure: str | None,
@@ -79,24 +82,27 @@ def _by_data(
     as_json: bool,
     progress: bool | None,
 ) -> None:
+    from transun.conformal import RowIntervals
     from transun.diagnosis.assessment import requirement_names
     from transun.diagnosis.evaluation import certify_folder, evaluate_model, whole_part
     from transun.report.assessment import seen_warning
     from transun.report.formatting import as_json as to_json
-    from transun.report.model import assessment_blocks
+    from transun.report.model import assessment_blocks, noise_block
+    from transun.tables.interval_file import save_intervals
 
     for requirement in required:
-        requirement.require_names(requirement_names())
+        requirement.require_names([*requirement_names(), "noise"])
     trained = load_trained(model, exposure)
     with readable(data) as source:
-        evaluation = evaluate_model(trained, source, by, progress=progress)
+        evaluation = evaluate_model(trained, source, by, cluster=cluster, progress=progress)
         assessment, dropped = evaluation.assessment, evaluation.dropped
         require_seen(evaluation.shift, max_unseen)
         if certify:
             certify_folder(
                 model, trained, source, assessment, f"{data_name(data)}, by transun evaluate", evaluation.seen
             )
-    values = whole_part(assessment).names()
+            save_intervals(RowIntervals.of(evaluation.sample["pred"], evaluation.sample["y"]), model)
+    values = whole_part(assessment).names() | {"noise": assessment.noise.together}
     results = [requirement.check(values) for requirement in required]
     if as_json:
         typer.echo(
@@ -117,7 +123,7 @@ def _by_data(
             typer.echo(f"{dropped:,} rows without a target are left out.")
         if evaluation.seen:
             typer.echo(seen_warning("the model", evaluation.seen))
-        print_blocks(assessment_blocks(assessment))
+        print_blocks([*assessment_blocks(assessment), noise_block(assessment)])
         if evaluation.remark:
             typer.echo(evaluation.remark)
         show_shift(evaluation.shift)
@@ -131,7 +137,7 @@ def _by_certificate(model: Path, required: "list[Requirement]", as_json: bool) -
     if not is_saved_model(model):
         load_trained(model)  # raises an error that says what is wrong with the folder
     certificate = read_certificate(model)
-    values = certificate.whole.names()
+    values = certificate.names()
     for requirement in required:
         requirement.require_names(list(values))
     results = [requirement.check(values) for requirement in required]
@@ -151,6 +157,8 @@ def show_certificate(certificate: "Certificate") -> None:
 
     Neither torch nor `transun.metrics` is imported here, so that a pipeline checks a certificate in a moment.
     """
+    from transun.report.formatting import visible_line
+
     whole = certificate.whole
     rows = [[name, *map(_number, (each.value, each.low, each.high))] for name, each in whole.metrics.items()]
     print_table([f"{whole.value} ({whole.rows:,})", "value", "99 % from", "to"], rows)
@@ -161,6 +169,8 @@ def show_certificate(certificate: "Certificate") -> None:
     ]
     if segments:
         print_table(["segment", "rows", "PGR", "99 % from", "to"], segments)
+    if certificate.noise is not None:
+        typer.echo(visible_line(certificate.noise.sentence()))
     typer.echo(
         f"certified {certificate.date} on {certificate.held_out}; target {certificate.target}, head "
         f"{certificate.head}, seed {certificate.seed}"

@@ -12,6 +12,7 @@ __all__ = [
     "Budget",
     "By",
     "CalibrationShare",
+    "Cluster",
     "Data",
     "Device",
     "Engine",
@@ -73,6 +74,10 @@ ModelExposure = Annotated[
 ]
 By = Annotated[
     list[str] | None, typer.Option("--by", help="Column of segments to look into; may be given several times.")
+]
+Cluster = Annotated[
+    str | None,
+    typer.Option("--cluster", help="Column of customers or households, where rows of one of them are alike."),
 ]
 MaxUnseen = Annotated[
     float | None,

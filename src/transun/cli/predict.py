@@ -4,7 +4,7 @@ import json
 from functools import reduce
 from operator import add
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,6 +13,11 @@ from transun.cli.options import Data, Json, MaxUnseen, Model, ModelExposure, Pro
 from transun.cli.shift import require_seen, show_shift
 from transun.cli.sources import load_trained, readable, refuse_overwriting
 from transun.support.paths import as_path
+
+if TYPE_CHECKING:
+    from transun.conformal import RowIntervals
+    from transun.tables.model import TableModel
+    from transun.totals import Total
 
 NAME = "prediction"
 
@@ -37,6 +42,10 @@ def predict(
         list[float] | None,
         typer.Option("--quantile", help="Level of a quantile to write too, such as 0.9; repeatable."),
     ] = None,
+    interval: Annotated[
+        float | None,
+        typer.Option("--interval", help="Probability, such as 0.9, of intervals of single rows to write too."),
+    ] = None,
     exposure: ModelExposure = None,
     max_unseen: MaxUnseen = None,
     as_json: Json = False,
@@ -46,12 +55,15 @@ def predict(
 
     The data needs the columns that the model was trained with, and is read in their types of then; ids that training
     did not see share one vector, and are counted. Kept columns of a CSV file are written to CSV as they are.
-    Quantiles need a head with a law of y, such as LogNormal(). Exit codes: 0 done, 2 a mistake in the call or the
-    data, 130 interrupted; a failed run leaves no file.
+    Quantiles need a head with a law of y, such as LogNormal(); intervals do not: they come from rows that `fit` held
+    out, and hold at every level of the prediction. Where the model's certificate allows it, a line says
+    what the rows add up to, with an interval; `transun total` does this better, from labelled rows. Exit codes: 0 done,
+    2 a mistake in the call or the data, 130 interrupted; a failed run leaves no file.
 
     Example: transun predict model orders.csv --keep country --out predictions.csv
     """
     from transun.data.writing import STDOUT, require_ending, writes_plain_text, writing
+    from transun.report.formatting import number
     from transun.support.extras import need
     from transun.tables.prediction import predict_in_chunks, shift_of
 
@@ -60,13 +72,15 @@ def predict(
     refuse_overwriting(data, out)
     if as_json and out == STDOUT:
         raise ValueError("--json and --out - would both write to standard output: name a file with --out")
-    names = [NAME, *[f"quantile_{level:g}" for level in levels]]
+    ends = [] if interval is None else [f"low_{interval:g}", f"high_{interval:g}"]
+    names = [NAME, *[f"quantile_{level:g}" for level in levels], *ends]
     for name in names:
         if name in kept or names.count(name) > 1:
             raise ValueError(f"two columns of the result would be called {name!r}: rename or drop one")
     pa = need("pyarrow")
-    rows, shifts = 0, []
+    rows, predicted, shifts = 0, 0.0, []
     trained = load_trained(model, exposure)
+    row_intervals = None if interval is None else _row_intervals(trained, interval)
     with readable(data) as source:
         if max_unseen is not None:
             require_seen(shift_of(trained, source), max_unseen)  # a first pass, because the second one writes
@@ -76,16 +90,54 @@ def predict(
         with writing(out) as write:
             for part in chunks:
                 table = part.columns.append_column(NAME, pa.array(part.pred.double().numpy()))
-                for name, values in zip(names[1:], part.quantiles.values(), strict=True):
-                    table = table.append_column(name, pa.array(values.double().numpy()))
+                columns = [values.double().numpy() for values in part.quantiles.values()]
+                if row_intervals is not None and interval is not None:
+                    columns += list(row_intervals.interval(part.pred.double().numpy(), interval).T)
+                for name, values in zip(names[1:], columns, strict=True):
+                    table = table.append_column(name, pa.array(values))
                 write(table)
                 rows += len(part.pred)
+                predicted += float(part.pred.double().sum())
                 shifts.append(part.shift)
     shift = reduce(add, shifts)
+    total = _certified(model, predicted, rows)
     if as_json:
         result = {"rows": rows, "columns": [*kept, *names], "out": str(out), "shift": shift.to_dict()}
-        typer.echo(json.dumps(result))
+        numbers = None if total is None else {name: getattr(total, name) for name in ("value", "low", "high", "level")}
+        typer.echo(json.dumps(result | {"predicted": predicted, "total": numbers}))
         return
     if out != STDOUT:
         typer.echo(f"{rows:,} predictions written to {out}")
+        if total is not None:
+            typer.echo(
+                f"{total.sentence()} This holds for rows like those of the certificate; the predictions alone add up "
+                f"to {number(predicted)}."
+            )
     show_shift(shift)
+
+
+def _row_intervals(trained: "TableModel", level: float) -> "RowIntervals":
+    """The model's intervals of rows, or an error that says how to get them."""
+    if not 0.0 < level < 1.0:
+        raise ValueError(f"--interval is a probability between 0 and 1, such as 0.9, got {level:g}")
+    if trained.intervals is None:
+        raise ValueError(
+            "the model has no intervals of rows: `transun evaluate MODEL DATA --certify` learns them from rows that it "
+            "has not seen"
+        )
+    return trained.intervals
+
+
+def _certified(model: Path, predicted: float, rows: int) -> "Total | None":
+    """The total of the rows by the model's certificate; None where there is no good one, or it counts weights."""
+    from transun.models.certificate import read_certificate
+    from transun.totals.certified import certified_total
+
+    try:
+        certificate = read_certificate(model)
+    except (ValueError, OSError):  # a model without a good certificate predicts all the same
+        return None
+    if certificate.noise is None or certificate.weight is not None or not rows:
+        return None
+    total = certified_total(certificate.noise, predicted, rows)
+    return total if total.answered else None

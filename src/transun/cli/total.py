@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from transun.cli.app import app
-from transun.cli.options import By, Json, Model, Progress
+from transun.cli.options import By, Cluster, Json, Model, Progress
 from transun.cli.output import print_blocks
 from transun.cli.sources import STDIN, data_name, load_trained, readable, require_writable, write_texts
 
@@ -19,10 +19,7 @@ def total(
         Path, typer.Option("--labelled", help="Rows with the target, like the new ones, that the model has not seen.")
     ],
     by: By = None,
-    cluster: Annotated[
-        str | None,
-        typer.Option("--cluster", help="Column of customers or households, where rows of one of them are alike."),
-    ] = None,
+    cluster: Cluster = None,
     weight: Annotated[
         str | None, typer.Option("--weight", help="Column that says how often a row counts; by default the model's.")
     ] = None,

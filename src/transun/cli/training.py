@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from transun.backbones import Backbone
     from transun.data import HoldOut
-    from transun.diagnosis.result import Assessment
+    from transun.diagnosis.result import ModelAssessment
     from transun.group import Group
     from transun.report.model import ModelReport
     from transun.tables.folder import StreamedFolder
@@ -118,7 +118,7 @@ class SplitRows(ABC):
         """The model that a plan describes; further settings are those of `transun.tables.training.train_plan`."""
 
     @abstractmethod
-    def assess(self, model: "TableModel", by: Sequence[str], group: "Group") -> "Assessment":
+    def assess(self, model: "TableModel", by: Sequence[str], group: "Group") -> "ModelAssessment":
         """The assessment of the model on the rows held out, by all ranks together."""
 
     @abstractmethod
@@ -158,10 +158,10 @@ class RowsInMemory(SplitRows):
 
         return train_plan(plan, self.rows, backbone, recipe, by=self.rule, **settings)
 
-    def assess(self, model: "TableModel", by: Sequence[str], group: "Group") -> "Assessment":
+    def assess(self, model: "TableModel", by: Sequence[str], group: "Group") -> "ModelAssessment":
         from transun.diagnosis.evaluation import evaluate_held_out
 
-        return evaluate_held_out(model, self.test, by, group=group)
+        return evaluate_held_out(model, self.test, by, self.rule.cluster, group=group)
 
     def seen_share(self, model: "TableModel") -> float:
         return model.seen_share(self.test)
@@ -205,7 +205,7 @@ class RowsInFolder(SplitRows):
 
         return train_folder(plan, self.folder, backbone, recipe, **settings)
 
-    def assess(self, model: "TableModel", by: Sequence[str], group: "Group") -> "Assessment":
+    def assess(self, model: "TableModel", by: Sequence[str], group: "Group") -> "ModelAssessment":
         from transun.diagnosis.evaluation import evaluate_model
 
         return group.from_leader(lambda: evaluate_model(model, self.folder.test, by, progress=self.progress).assessment)
@@ -252,6 +252,7 @@ class TrainingJob:
         from transun.group import current_group
         from transun.report.formatting import as_json
         from transun.report.model import model_document, model_report
+        from transun.tables.interval_file import save_intervals
         from transun.training.resume import interrupted_files
 
         group = current_group()
@@ -275,6 +276,7 @@ class TrainingJob:
             certify_folder(
                 self.out, model, self.rows.held_out, assessment, f"{self.test_share:g} of {self.name}: {words}"
             )
+            save_intervals(model.with_intervals(self.rows.held_out_sample).intervals, self.out)
         report = model_report(self.name, self.plan, self.recipe, self.test_share, words, model, assessment)
         document = model_document(report)
         texts = {"html": document.html(), "md": document.markdown(), "json": as_json(report) + "\n"}

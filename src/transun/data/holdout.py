@@ -66,6 +66,11 @@ class HoldOut(ABC):
         """The columns that can be no features, because rows held out have none of the values of training rows."""
         return ()
 
+    @property
+    def cluster(self) -> str | None:
+        """The column whose values are independent of each other, rather than rows; None where every row is."""
+        return None
+
     def validation_split(self, table: "pa.Table", share: float, seed: int) -> tuple["pa.Table", "pa.Table | None"]:
         """The training rows and validation rows among them by the same rule; None where it cannot part them.
 
@@ -168,6 +173,10 @@ class HoldOutGroups(HoldOut):
     @property
     def useless(self) -> tuple[str, ...]:
         return (self.column,)
+
+    @property
+    def cluster(self) -> str | None:
+        return self.column
 
     def validation_split(self, table: "pa.Table", share: float, seed: int) -> tuple["pa.Table", "pa.Table | None"]:
         return super().validation_split(table, share, seed + _VALIDATION)

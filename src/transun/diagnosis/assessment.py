@@ -26,7 +26,7 @@ from transun.diagnosis.moments import Floats
 from transun.diagnosis.passes import FirstPass, SecondPass, first_pass, second_pass
 from transun.diagnosis.reading import ArrayRows
 from transun.diagnosis.result import Assessment, Level, Segment, SegmentTable
-from transun.diagnosis.segmentation import holm
+from transun.diagnosis.segmentation import Integers, holm
 from transun.diagnosis.verdict import write_verdict
 from transun.metrics import Estimate, Meter, Metric
 from transun.metrics.metric import LEVEL, Interval
@@ -55,6 +55,7 @@ def assess(
     weight: Floats | None = None,
     segments: "pa.Table | None" = None,
     kappa: Floats | None = None,
+    unit: Integers | None = None,
 ) -> Assessment:
     """The assessment of predictions in memory.
 
@@ -67,6 +68,8 @@ def assess(
             equal rows would make the intervals narrower.
         segments: n rows of the columns that divide the rows: text by its values, numbers by ranges.
         kappa: the slope κ of each row (n,), where the head has one.
+        unit: the index of the customer or household of each row (n,), where rows of one are alike; the intervals of
+            totals then count these instead of rows.
 
     >>> assessment = assess(np.array([2.0, 2.0, 2.0]), np.array([1.0, 2.0, 3.0]))
     >>> assessment.metric("TRE").value, assessment.metric("PGR").value
@@ -74,7 +77,7 @@ def assess(
 
     """
     require_finite(pred)
-    rows = ArrayRows(y, pred, np.ones(len(y)) if weight is None else weight, segments)
+    rows = ArrayRows(y, pred, np.ones(len(y)) if weight is None else weight, segments, unit)
     first = first_pass(rows, sample_size=len(y))
     second = second_pass(rows, first, segment_metrics())
     assessment = assess_sums(first, second)
@@ -108,7 +111,7 @@ def assess_sums(first: FirstPass, second: SecondPass, cause: str = "") -> Assess
         totals["PGR"], moments.actual(), moments.predicted(), is_biased(first, second), tables, ranking, cause
     )
     levels = tuple(_level(second, index) for index in np.flatnonzero(second.levels.count).tolist())
-    return Assessment(int(moments.count[0]), moments.actual(), moments.predicted(), verdict, estimates, levels, tables)
+    return Assessment(int(moments.rows[0]), moments.actual(), moments.predicted(), verdict, estimates, levels, tables)
 
 
 def total_interval(first: FirstPass, second: SecondPass) -> Interval:
@@ -166,7 +169,7 @@ def _level(second: SecondPass, index: int) -> Level:
         else (plain.low * rows_per_weight, plain.high * rows_per_weight)
     )
     actual = Estimate("mean actual", levels.actual(index) / mass, low, high)
-    return Level(second.edges[index], int(levels.count[index]), pred, actual, totals["PGR"], totals["STRE"])
+    return Level(second.edges[index], int(levels.rows[index]), pred, actual, totals["PGR"], totals["STRE"])
 
 
 def _segments(first: FirstPass, second: SecondPass) -> tuple[SegmentTable, ...]:
@@ -184,7 +187,7 @@ def _segments(first: FirstPass, second: SecondPass) -> tuple[SegmentTable, ...]:
         segments[column].append(
             Segment(
                 first.segmentations[column].titles[index],
-                int(moments.count[index]),
+                int(moments.rows[index]),
                 share,
                 (*totals.values(), *_segment_metrics(second, column, index)),
                 probability,

@@ -70,8 +70,13 @@ class ErrorSums:
         if not len(errors):
             return cls(0, 0.0, 0.0, 0.0, 0.0, ErrorTail.of(errors))
         u = errors - errors.mean()
-        sums = (float((u**power).sum()) for power in (2, 3, 4))
-        return cls(len(u), *sums, float(u[np.abs(u).argmax()]), ErrorTail.of(errors))
+        squares, cubes, fourths = (float((u**power).sum()) for power in (2, 3, 4))
+        return cls(len(u), squares, cubes, fourths, float(u[np.abs(u).argmax()]), ErrorTail.of(errors))
+
+    def repeated(self, times: float) -> "ErrorSums":
+        """The sums of `times` as many errors of the same kind, for which these are a sample."""
+        squares, cubes, fourths = (times * each for each in (self.squares, self.cubes, self.fourths))
+        return ErrorSums(round(times * self.units), squares, cubes, fourths, self.largest, self.tail)
 
     @property
     def largest_share(self) -> float:

@@ -1,5 +1,6 @@
 """A saved model evaluated on a table: its predictions, their assessment, and the certificate that records it."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from transun.data.columns import Chunk, Rows, S, is_numeric
+from transun.conformal import RowIntervals, cross_coverage
+from transun.data.columns import Chunk, Columns, Rows, S, is_numeric
 from transun.data.exposure import read_exposure, to_rates
 from transun.data.fingerprint import fingerprint
 from transun.data.sample import HashSample
@@ -20,15 +22,20 @@ from transun.data.schema import require_columns
 from transun.data.seen_rows import SeenMatches, row_hashes
 from transun.data.shift import TableShift
 from transun.data.spool import Spool
+from transun.data.table import column_array
 from transun.diagnosis.assessment import assess, assess_sums, require_finite, segment_metrics
+from transun.diagnosis.error_sums import ErrorSums
 from transun.diagnosis.moments import Floats
-from transun.diagnosis.passes import first_pass, second_pass
-from transun.diagnosis.reading import ColumnNames, ColumnRows, RowSource, UsableRows, usable_rows
-from transun.diagnosis.result import Assessment
+from transun.diagnosis.passes import first_pass, second_pass, segment_codes
+from transun.diagnosis.reading import ArrayRows, ColumnNames, ColumnRows, RowSource, UsableRows, usable_rows
+from transun.diagnosis.result import Assessment, Covered, ModelAssessment
+from transun.diagnosis.segmentation import Integers
+from transun.diagnosis.tail import ErrorTail
 from transun.group import Group
 from transun.metrics import STANDARD, Estimate, SampleMetric
 from transun.models.certificate import Certificate, Measured, Part, write_certificate
 from transun.models.description import describe_model
+from transun.models.noise import Noise
 from transun.support.extras import need
 from transun.tables.model import TableModel
 from transun.tables.prediction import PredictedChunk, predict_chunk, predict_in_chunks
@@ -38,6 +45,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = [
+    "INTERVAL_LEVEL",
     "Evaluation",
     "Novelty",
     "PredictedRows",
@@ -45,9 +53,17 @@ __all__ = [
     "evaluate_held_out",
     "evaluate_model",
     "evaluate_rows",
+    "noise_errors",
     "segment_columns",
+    "unit_codes",
     "whole_part",
 ]
+
+
+# The level at which the coverage of intervals of rows is measured, and the fewest rows that show it.
+INTERVAL_LEVEL, _FEWEST_ROWS = 0.9, 100
+# A column of segments: what its name puts before a title, titles, and for some rows segment, prediction and target.
+_Division = tuple[str, Sequence[str], Integers, Floats, Floats]
 
 
 @dataclass(frozen=True)
@@ -58,7 +74,7 @@ class Evaluation:
     that were training rows of the model. `shift` counts what training has not seen.
     """
 
-    assessment: Assessment
+    assessment: ModelAssessment
     sample: HashSample
     dropped: int
     seen: float
@@ -99,7 +115,13 @@ class Novelty:
 
 
 def evaluate_model(
-    trained: TableModel, source: Any, by: Sequence[str] = (), *, name: str = "the model", progress: bool | None = None
+    trained: TableModel,
+    source: Any,
+    by: Sequence[str] = (),
+    *,
+    cluster: str | None = None,
+    name: str = "the model",
+    progress: bool | None = None,
 ) -> Evaluation:
     """Predict the rows of a table, streamed, and assess the predictions against its target.
 
@@ -110,6 +132,8 @@ def evaluate_model(
         trained: the model.
         source: what `read_table` takes; it needs the model's target column.
         by: columns of segments.
+        cluster: the column of customers or households, where rows of one are alike. The intervals of totals then count
+            these instead of rows, and predictions are kept in memory, as the rows of one may be anywhere.
         name: of the model, on the progress bar.
         progress: show it; None shows it on a terminal.
 
@@ -119,10 +143,23 @@ def evaluate_model(
     novelties = []
     label = f"evaluating {name}"
     with Spool() as spool:
-        for chunk in predict_in_chunks(trained, source, numbers=numbers, keep=names.by, label=label, progress=progress):
+        keep = list(dict.fromkeys([*names.by, *([cluster] if cluster else [])]))
+        for chunk in predict_in_chunks(trained, source, numbers=numbers, keep=keep, label=label, progress=progress):
             novelties.append(_novelty(trained, chunk))
             spool.append(_with_prediction(chunk, names))
+        if cluster is not None:
+            return _clustered_evaluation(trained, _in_memory(spool.columns(), names, cluster), novelties, cluster)
         return _evaluation(trained, ColumnRows(spool.columns(), names, show=False), reduce(add, novelties))
+
+
+def _in_memory(columns: Columns, names: ColumnNames, cluster: str) -> ArrayRows:
+    """All usable rows, with the unit of each."""
+    tables = [chunk.table for chunk in columns.chunks()]
+    table = need("pyarrow").concat_tables(tables, promote_options="permissive")
+    rows = usable_rows(Chunk(0, table, len(table)), names)
+    kept = table.take(rows.index)
+    segments = kept.select(list(names.by)) if names.by else None
+    return ArrayRows(rows.y, rows.pred, rows.weight, segments, unit_codes(kept, cluster))
 
 
 def evaluate_rows(
@@ -207,14 +244,28 @@ def _evaluation(trained: TableModel, source: RowSource, novelty: Novelty) -> Eva
     if novelty.dropped == novelty.rows:
         raise ValueError(f"no row has a target {trained.target!r}: there is nothing to judge by")
     first = first_pass(source)
-    assessment = assess_sums(first, second_pass(source, first, segment_metrics()))
+    second = second_pass(source, first, segment_metrics())
+    assessed, sample = assess_sums(first, second), first.sample
+    errors = _unit_errors(first.moments.ratio(), sample["pred"], sample["y"], sample["weight"])
+    errors = errors.repeated(assessed.rows / max(len(sample), 1))
+    divisions = [
+        (f"{column} ", first.segmentations[column].titles, *(each[name] for name in ("code", "pred", "y")))
+        for column, each in second.samples.items()
+    ]
+    covered = _covered(sample["pred"], sample["y"], divisions)
     seen = 0.0 if trained.seen is None or novelty.seen is None else trained.seen.share_of(novelty.seen)
-    return Evaluation(assessment, first.sample, novelty.dropped, seen, novelty.shift)
+    assessment = _of_model(assessed, trained, errors, None, covered)
+    return Evaluation(assessment, sample, novelty.dropped, seen, novelty.shift)
 
 
 def evaluate_held_out(
-    trained: TableModel, table: "pa.Table", by: Sequence[str] = (), *, group: Group = Group()
-) -> Assessment:
+    trained: TableModel,
+    table: "pa.Table",
+    by: Sequence[str] = (),
+    cluster: str | None = None,
+    *,
+    group: Group = Group(),
+) -> ModelAssessment:
     """The assessment of rows in memory that the training held out, with the mean slope κ of every level.
 
     The rows are encoded once, for predictions and slopes alike.
@@ -223,21 +274,21 @@ def evaluate_held_out(
         trained: the model.
         table: the rows held out.
         by: columns of segments.
+        cluster: column of the units that rows belong to, such as users; None takes every row as one.
         group: ranks that share the predictions, all of which must call this.
 
     """
     columns = list(_names(trained, by).by)
     rows = trained.dataset(table)
-    pred, kappa = predict_with_kappa(trained.model, rows, group=group)
-    y, weight = _numbers(table, trained.target), _numbers(table, trained.weight) if trained.weight else None
+    estimates, kappa = predict_with_kappa(trained.model, rows, group=group)
+    pred, y, unit = estimates.double().numpy(), _numbers(table, trained.target), unit_codes(table, cluster)
+    weight = _numbers(table, trained.weight) if trained.weight else None
     if trained.exposure is not None:
         y, weight = to_rates(y, weight, read_exposure(table, trained.exposure))
-    return assess(
-        pred.double().numpy(),
-        y,
-        weight,
-        table.select(columns) if columns else None,
-        None if kappa is None else kappa.double().numpy(),
+    segments = table.select(columns) if columns else None
+    assessed = assess(pred, y, weight, segments, None if kappa is None else kappa.double().numpy(), unit)
+    return _of_rows(
+        assessed, trained, ArrayRows(y, pred, np.ones(len(y)) if weight is None else weight, segments, unit), cluster
     )
 
 
@@ -247,7 +298,7 @@ def whole_part(assessment: Assessment) -> Part:
 
 
 def certify_folder(
-    folder: Path, trained: TableModel, source: Any, assessment: Assessment, held_out: str, seen: float = 0.0
+    folder: Path, trained: TableModel, source: Any, assessment: ModelAssessment, held_out: str, seen: float = 0.0
 ) -> Certificate:
     """Write the certificate of the model in a folder, dated now; rows of its training are refused.
 
@@ -282,6 +333,7 @@ def certify_folder(
             for table in assessment.segments
             for segment in table.segments
         ),
+        noise=assessment.noise,
     )
     write_certificate(certificate, folder)
     return certificate
@@ -304,6 +356,90 @@ def _names(trained: TableModel, by: Sequence[str]) -> ColumnNames:
     while pred in (trained.target, trained.weight, trained.exposure, *columns):
         pred += " of the model"
     return ColumnNames(trained.target, pred, trained.weight, columns, trained.exposure)
+
+
+def unit_codes(table: "pa.Table", name: str | None) -> Integers | None:
+    """The index (n,) of each row's value in the column of clusters; None of no column."""
+    if name is None:
+        return None
+    require_columns(table.column_names, [name])
+    column = column_array(table, name)
+    if column.null_count:
+        row = int(column.is_null().to_numpy(zero_copy_only=False).argmax())
+        raise ValueError(f"column {name!r} is empty in row {row}: fill it, or name another column as the cluster")
+    codes: Integers = column.dictionary_encode().indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    return codes
+
+
+def _clustered_evaluation(
+    trained: TableModel, rows: ArrayRows, novelties: Sequence[Novelty], cluster: str
+) -> Evaluation:
+    """The evaluation of rows in memory whose units are known."""
+    novelty = reduce(add, novelties)
+    assessed = assess(rows.pred, rows.y, rows.weight, rows.segments, unit=rows.unit)
+    values = {"y": rows.y, "pred": rows.pred, "weight": rows.weight}
+    sample = HashSample.of(max(len(rows.y), 1), np.arange(len(rows.y)), values)
+    seen = 0.0 if trained.seen is None or novelty.seen is None else trained.seen.share_of(novelty.seen)
+    return Evaluation(_of_rows(assessed, trained, rows, cluster), sample, novelty.dropped, seen, novelty.shift)
+
+
+def _of_rows(assessed: Assessment, trained: TableModel, rows: ArrayRows, cluster: str | None) -> ModelAssessment:
+    ratio = assessed.actual / assessed.predicted if assessed.predicted else math.nan
+    divisions = [
+        (f"{column} ", segmentation.titles, codes, rows.pred, rows.y)
+        for column, (segmentation, codes) in ({} if rows.segments is None else segment_codes(rows.segments)).items()
+    ]
+    errors = _unit_errors(ratio, rows.pred, rows.y, rows.weight, rows.unit)
+    return _of_model(assessed, trained, errors, cluster, _covered(rows.pred, rows.y, divisions))
+
+
+def _unit_errors(ratio: float, pred: Floats, y: Floats, weight: Floats, unit: Integers | None = None) -> ErrorSums:
+    """The errors w(y - Rŷ) of each unit at the ratio R of actual to predicted total."""
+    errors = weight * (y - (ratio if math.isfinite(ratio) else 1.0) * pred)
+    return ErrorSums.of(errors[weight > 0.0] if unit is None else np.bincount(unit, errors).astype(np.float64))
+
+
+def _of_model(
+    assessed: Assessment, trained: TableModel, errors: ErrorSums, cluster: str | None, covered: tuple[Covered, ...]
+) -> ModelAssessment:
+    """The assessment with the noise of its total and the coverage of intervals of rows."""
+    noise = Noise(
+        training_rows=0 if trained.seen is None else trained.seen.rows,
+        rows=assessed.rows,
+        units=errors.units,
+        cluster=cluster,
+        actual=assessed.actual,
+        predicted=assessed.predicted,
+        squares=errors.squares,
+        cubes=errors.cubes,
+        fourths=errors.fourths,
+        largest=errors.largest,
+        tail_index=errors.tail.index,
+        tail_error=errors.tail.error,
+        tail_count=errors.tail.count,
+    )
+    return ModelAssessment(**vars(assessed), noise=noise, covered=covered)
+
+
+def noise_errors(noise: Noise) -> ErrorSums:
+    """The errors that a noise was measured by."""
+    tail = ErrorTail(noise.tail_index, noise.tail_error, noise.tail_count)
+    return ErrorSums(noise.units, noise.squares, noise.cubes, noise.fourths, noise.largest, tail)
+
+
+def _covered(pred: Floats, y: Floats, divisions: Sequence[_Division]) -> tuple[Covered, ...]:
+    """The coverage of intervals of rows that are learned from every other row, by level and by segment."""
+    if len(y) < _FEWEST_ROWS:
+        return ()
+    edges = RowIntervals.of(pred, y).edges
+    starts = [f"predictions from {start:.4g}" for start in (float(pred.min()), *edges.tolist())]
+    levels: _Division = ("", starts, np.searchsorted(edges, pred, side="right"), pred, y)
+    found = []
+    for column, titles, codes, some_pred, some_y in (levels, *divisions):
+        shares = cross_coverage(some_pred, some_y, INTERVAL_LEVEL, codes)
+        rows = np.bincount(codes)
+        found += [Covered(f"{column}{titles[i]}", int(rows[i]), float(shares[i])) for i in np.flatnonzero(rows)]
+    return tuple(found)
 
 
 def _measured(estimates: Sequence[Estimate]) -> dict[str, Measured]:

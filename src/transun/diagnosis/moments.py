@@ -26,42 +26,61 @@ class Studentised:
 
 @dataclass(frozen=True)
 class RatioMoments:
-    """Σ(wy)ⁱ(wŷ)ʲ for i + j ≤ 4, per group, beside the number of rows and Σw.
+    """Σ(wy)ⁱ(wŷ)ʲ for i + j ≤ 4, per group, beside the numbers of units and rows and Σw.
+
+    A unit is a row, or all rows of a customer or household: wy and wŷ are then their sums over its rows.
 
     The errors e = w(y - R·ŷ) of any ratio R are linear in these two, so their first four moments follow for an R
     that is known only after the last row. Expanding the fourth power loses digits where e is far smaller than y: with
     predictions that are right to 1 %, eight of the sixteen remain.
 
     Attributes:
-        count: (groups,) rows.
+        count: (groups,) units.
         weight: (groups,) sum of weights.
         sums: (groups, 5, 5), the sum at [g, i, j]; the sums of i + j > 4 are computed too and not used.
+        rows: (groups,) rows.
 
     """
 
     count: Floats
     weight: Floats
     sums: Floats
+    rows: Floats
 
     @staticmethod
-    def of(y: Floats, pred: Floats, weight: Floats, group: NDArray[np.int64], groups: int) -> "RatioMoments":
-        """The sums of some rows; `group` (n,) holds the index of each row's group.
+    def of(
+        y: Floats,
+        pred: Floats,
+        weight: Floats,
+        group: NDArray[np.int64],
+        groups: int,
+        unit: NDArray[np.int64] | None = None,
+    ) -> "RatioMoments":
+        """The sums of some rows; `group` (n,) holds the index of each row's group, and `unit` (n,) of its unit.
 
         >>> moments = RatioMoments.of(np.array([1.0, 3.0]), np.array([1.0, 1.0]), np.ones(2), np.array([0, 0]), 1)
         >>> moments.ratio(0), moments.studentised(0, ratio=2.0).mean
         (2.0, 0.0)
         """
+        rows, mass = np.bincount(group, minlength=groups), np.bincount(group, weight, groups).astype(np.float64)
+        actual, predicted = weight * y, weight * pred
+        if unit is not None and len(unit):
+            units = int(unit.max()) + 1
+            pairs, pair = np.unique(group * units + unit, return_inverse=True)
+            actual, predicted = (np.bincount(pair, each).astype(np.float64) for each in (actual, predicted))
+            group = pairs // units
         count = np.bincount(group, minlength=groups)
         order = np.argsort(group.astype(np.int16), kind="stable") if groups > 1 else slice(None)
-        a, b = _powers((weight * y)[order]), _powers((weight * pred)[order])
-        # Rows of a group side by side: all products of powers are then one small matrix product.
+        a, b = _powers(actual[order]), _powers(predicted[order])
+        # Units of a group side by side: all products of powers are then one small matrix product.
         ends = np.cumsum(count)
         sums = np.stack([a[:, end - n : end] @ b[:, end - n : end].T for n, end in zip(count, ends, strict=True)])
-        mass = np.bincount(group, weight, groups).astype(np.float64)
-        return RatioMoments(count.astype(np.float64), mass, sums)
+        return RatioMoments(count.astype(np.float64), mass, sums, rows.astype(np.float64))
 
     def __add__(self, other: "RatioMoments") -> "RatioMoments":
-        return RatioMoments(self.count + other.count, self.weight + other.weight, self.sums + other.sums)
+        return RatioMoments(
+            self.count + other.count, self.weight + other.weight, self.sums + other.sums, self.rows + other.rows
+        )
 
     def __len__(self) -> int:
         return len(self.count)

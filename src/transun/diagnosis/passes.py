@@ -204,12 +204,9 @@ class LevelsPass:
         additive = _additive(self.by_segment)
         columns = {"y": rows.y, "pred": rows.pred, "weight": rows.weight}
         return SecondSums(
-            RatioMoments.of(rows.y, rows.pred, rows.weight, level, len(self.edges) + 1),
+            rows.moments(level, len(self.edges) + 1),
             _moments_of(cut, rows),
-            {
-                column: RatioMoments.of(rows.y, rows.pred, rows.weight, code, self._size(column))
-                for column, code in codes.items()
-            },
+            {column: rows.moments(code, self._size(column)) for column, code in codes.items()},
             {column: self._meters(additive, rows, column, code) for column, code in codes.items() if additive},
             {
                 column: HashSample.of(self.sample_size, rows.number, columns | {"code": code})
@@ -270,7 +267,7 @@ def _additive(of: Sequence[Metric]) -> list[Metric]:
 
 
 def _moments_of(y: Floats, rows: UsableRows) -> RatioMoments:
-    return RatioMoments.of(y, rows.pred, rows.weight, np.zeros(len(rows), dtype=np.int64), 1)
+    return rows.moments(np.zeros(len(rows), dtype=np.int64), 1, y)
 
 
 def _largest_ratio(sample: HashSample) -> float:

@@ -6,9 +6,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from transun.data.columns import Chunk, Rows, S, is_numeric, open_columns
-from transun.diagnosis.moments import Floats
+from transun.diagnosis.moments import Floats, RatioMoments
 from transun.support.extras import need
 
 if TYPE_CHECKING:
@@ -106,7 +107,9 @@ class SkippedRows:
 class UsableRows:
     """Usable rows of a chunk: their numbers in the source, their indices in the chunk, and their values.
 
-    `skipped` counts the other rows of the chunk.
+    `skipped` counts the other rows of the chunk. `unit` (n,) is the index of the customer or household that each row
+    belongs to, or None where every row is a unit of its own; units are known only of rows in memory, as the rows of one
+    may be in several chunks.
     """
 
     chunk: Chunk
@@ -116,12 +119,17 @@ class UsableRows:
     pred: Floats
     weight: Floats
     skipped: SkippedRows = SkippedRows()
+    unit: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         require_squarable(self.number, target=self.y, prediction=self.pred, weight=self.weight)
 
     def __len__(self) -> int:
         return len(self.y)
+
+    def moments(self, group: NDArray[np.int64], groups: int, y: Floats | None = None) -> RatioMoments:
+        """The sums of these rows by group, with other targets if they are given."""
+        return RatioMoments.of(self.y if y is None else y, self.pred, self.weight, group, groups, self.unit)
 
 
 class RowSource(Protocol):
@@ -162,12 +170,13 @@ class ColumnRows:
 
 @dataclass(frozen=True)
 class ArrayRows:
-    """Finite numbers (n,) in memory, and a table of n rows with the columns of segments, or None."""
+    """Finite numbers (n,) in memory, a table of n rows with the columns of segments, or None, and units, or None."""
 
     y: Floats
     pred: Floats
     weight: Floats
     segments: "pa.Table | None" = None
+    unit: NDArray[np.int64] | None = None
 
     @property
     def by(self) -> tuple[str, ...]:
@@ -189,7 +198,10 @@ class ArrayRows:
         skipped = SkippedRows().and_rows("their weight is 0", number[self.weight == 0.0])
         index = np.flatnonzero(self.weight > 0.0)
         chunk = Chunk(0, table, len(table))
-        return UsableRows(chunk, number[index], index, self.y[index], self.pred[index], self.weight[index], skipped)
+        values = (self.y[index], self.pred[index], self.weight[index])
+        return UsableRows(
+            chunk, number[index], index, *values, skipped, None if self.unit is None else self.unit[index]
+        )
 
 
 def _summarise_usable(names: ColumnNames, summarise: Callable[[UsableRows], S], chunk: Chunk) -> S:

@@ -4,15 +4,18 @@ from dataclasses import dataclass
 from importlib import import_module
 
 from transun.metrics import Estimate
+from transun.models.noise import Noise
 
 __all__ = [
     "Advice",
     "Assessment",
     "CorrectionResult",
+    "Covered",
     "DiagnosedData",
     "Diagnosis",
     "Histogram",
     "Level",
+    "ModelAssessment",
     "Segment",
     "SegmentTable",
     "Shape",
@@ -158,6 +161,37 @@ class Assessment:
     def metric(self, name: str) -> Estimate:
         """The metric of this name."""
         return _named(self.metrics, name)
+
+
+@dataclass(frozen=True)
+class Covered:
+    """How often intervals of single rows cover, in one group of rows.
+
+    Attributes:
+        group: what the rows have in common.
+        rows: how many they are.
+        share: of them that lie in their intervals.
+
+    """
+
+    group: str
+    rows: int
+    share: float
+
+
+@dataclass(frozen=True)
+class ModelAssessment(Assessment):
+    """The assessment of a model whose training is known.
+
+    Attributes:
+        noise: how well the total can be known at all, by the rows of the training and by these.
+        covered: how often 90 % intervals of single rows cover, by level of the prediction and by segment; empty where
+            rows are few.
+
+    """
+
+    noise: Noise
+    covered: tuple[Covered, ...]
 
 
 @dataclass(frozen=True)

@@ -190,7 +190,7 @@ def _diagnose(columns: Rows, names: ColumnNames, title: str, progress: bool | No
 
 
 def _sampled(first: FirstPass, corrected: int) -> tuple[str, ...]:
-    used = int(first.moments.count[0])
+    used = int(first.moments.rows[0])
     sentences = []
     if not first.sample.whole:
         summed = {*TOTALS, *(metric.name for metric in first.meter.metrics)}

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
+from transun.conformal import RowIntervals
 from transun.corrections import TotalRatio, TotalShift
 from transun.estimators.cross_fitting import OutOfFold, predict_1d, split_rows
 from transun.estimators.meta_regressor import MetaRegressor
@@ -106,6 +107,7 @@ class BalancedRegressor(MetaRegressor):
     Attributes:
         regressor_: fitted to all rows.
         balance_: the learned factors.
+        intervals_: the errors of the balanced out-of-fold predictions, for `predict_interval`.
 
     >>> from sklearn.dummy import DummyRegressor
     >>> X, y = [[0]] * 3, [0.0, 0.0, 6.0]
@@ -152,6 +154,8 @@ class BalancedRegressor(MetaRegressor):
             None if weight is None else weight[rows],
             None if segment is None else segment[rows],
         )
+        balanced = self.balance_.apply(out_of_fold.predictions, None if segment is None else segment[rows])
+        self.intervals_ = RowIntervals.of(balanced, target[rows])
         self.regressor_ = fitting(X, target)
         return self
 

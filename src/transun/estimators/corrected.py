@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from transun.conformal import RowIntervals
 from transun.corrections import (
     Correction,
     NormalTheory,
@@ -67,6 +68,7 @@ class CorrectedRegressor(TransformedTargetBase):
         shares_: the weight of each of them in a prediction.
         correction_: the fitted correction.
         total_: predicted / actual total of the held-out rows; of the training rows with ``cv=None``.
+        intervals_: the errors of the corrected held-out rows, for `predict_interval`; None with ``cv=None``.
         transform_: T with its bounds learned from the targets.
 
     >>> X, y = [[0]] * 4, [1.0, 1.0, 9.0, 9.0]
@@ -121,7 +123,10 @@ class CorrectedRegressor(TransformedTargetBase):
                 self.transform_,
                 None if weight is None else to_tensor(weight[rows]),
             )
-        excess = self._correct(points.predictions) - target[rows]
+        corrected = self._correct(points.predictions)
+        # In-sample, a model has seen the rows that it predicts, and its errors say nothing about others.
+        self.intervals_ = None if self.cv is None else RowIntervals.of(corrected, target[rows])
+        excess = corrected - target[rows]
         counts = np.ones(len(rows)) if weight is None else weight[rows]
         clusters = np.arange(len(rows)) if groups is None else np.unique(groups, return_inverse=True)[1][rows]
         self._check_total(np.asarray(np.bincount(clusters, counts * excess), np.float64), float(counts @ target[rows]))

@@ -224,6 +224,7 @@ class GTSRegressor(TransformedTargetBase):
         counts = emphasis if weight is None else emphasis * weight[rows]
         self.guard_ = RatioGuard.learn(slopes, target[rows], counts)
         self.replaced_ = self._replaced_share(X)
+        self.intervals_ = None  # z has seen every row
         if self.replaced_ > _NOTABLE_SHARE:
             warnings.warn(
                 f"{self.replaced_:.0%} of the ratios z/κ lie outside the training targets seen at their slope; they "

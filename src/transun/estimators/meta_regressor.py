@@ -17,6 +17,7 @@ from transun.data.exposure import to_rates
 from transun.estimators.cross_fitting import OutOfFold, predict_1d, split_rows
 from transun.estimators.exposure import check_exposure, to_amounts
 from transun.estimators.fitting import Fitting, add_weights
+from transun.estimators.intervals import IntervalMixin
 from transun.estimators.target import apply_transform, check_target, positive_only
 from transun.estimators.wrapped import transforms_target
 from transun.transforms import Transform
@@ -26,7 +27,7 @@ Array = NDArray[np.float64]
 _PREFIT = "prefit"
 
 
-class MetaRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class MetaRegressor(IntervalMixin, MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """A regressor around the regressor or regressors among its parameters.
 
     X is passed on unchanged: whether frames, lists, sparse matrices and missing values are allowed is decided by the

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from transun.backbones import Backbone
 from transun.data import Dataset, Features
 from transun.estimators.fitting import evaluation_pairs
+from transun.estimators.intervals import IntervalMixin
 from transun.estimators.nested_params import ValueParameters
 from transun.estimators.rows import TrainingRows, is_frame, read_features, read_weights, require_credible
 from transun.estimators.target import check_target, positive_only
@@ -45,7 +46,7 @@ def _has_quantiles(estimator: "NetworkRegressor") -> bool:
     return True
 
 
-class NetworkRegressor(RegressorMixin, ValueParameters):  # type: ignore[misc]
+class NetworkRegressor(IntervalMixin, RegressorMixin, ValueParameters):  # type: ignore[misc]
     """A neural network that predicts E[y|x] through any head: `train` in the form of a scikit-learn regressor.
 
     X is a frame, whose columns are taken for ids, bags, numbers or times as `infer` guesses (`features_` tells), or an
@@ -235,7 +236,7 @@ class NetworkRegressor(RegressorMixin, ValueParameters):  # type: ignore[misc]
         return self._keep(model, model.history.rows // model.history.train_rows)
 
     def _keep(self, model: TableModel, epochs: int) -> Self:
-        self.model_, self.n_iter_ = model, epochs
+        self.model_, self.n_iter_, self.intervals_ = model, epochs, None
         return self
 
     def _seed(self) -> int:

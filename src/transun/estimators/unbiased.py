@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingRegressor
 
+from transun.conformal import RowIntervals
 from transun.data.exposure import to_rates
 from transun.estimators.balance import Balance, LearnedBalance
 from transun.estimators.candidates import Predictor, make_candidates
@@ -65,6 +66,7 @@ class UnbiasedRegressor(MetaRegressor):
         balance_: the learned last factor.
         held_out_: the prediction (n,) of each training row by models that were not fitted to it, balanced; per unit of
             exposure after a fit with exposures.
+        intervals_: the errors of these predictions, for `predict_interval`.
         cost_: the number of fits.
 
     >>> from sklearn.tree import DecisionTreeRegressor
@@ -147,6 +149,7 @@ class UnbiasedRegressor(MetaRegressor):
         if self.balance is not None:
             self.balance_ = self.balance(combined, target, weight, segments)
         self.held_out_ = self.balance_.apply(combined, segments) * self.unit_
+        self.intervals_ = RowIntervals.of(self._to_amounts(self.held_out_, exposure), check_target(y, self))
         return self
 
     def predict(self, X: Any, exposure: Any = None) -> Array:

@@ -7,17 +7,18 @@ for those who read it. Reading needs no torch, so that a pipeline can check a ce
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from transun.models.description import describe_model
+from transun.models.noise import Noise
 from transun.support.files import checksum, write_json
 
 __all__ = ["Certificate", "Measured", "Part", "read_certificate", "write_certificate"]
 
 FILE = "certificate.json"
-_FORMAT = 2
+_FORMAT = 3
 _REMEDY = "certify the model again, on rows that it has not seen: `transun evaluate MODEL DATA --certify`"
 
 
@@ -69,6 +70,7 @@ class Certificate:
         whole: metrics of all rows.
         weight: the column of sample weights, or None.
         segments: metrics of the rows of each segment.
+        noise: how well a total can be known at all, from the rows of the training and from these.
 
     """
 
@@ -83,6 +85,11 @@ class Certificate:
     whole: Part
     weight: str | None = None
     segments: tuple[Part, ...] = field(default=())
+    noise: Noise | None = None
+
+    def names(self) -> dict[str, float]:
+        """The numbers that a requirement may name: those of all rows, and the noise of the total."""
+        return self.whole.names() | ({} if self.noise is None else {"noise": self.noise.together})
 
 
 def write_certificate(certificate: Certificate, folder: str | Path) -> None:
@@ -96,6 +103,7 @@ def certificate_json(certificate: Certificate) -> dict[str, Any]:
     body["versions"] = dict(certificate.versions)
     body["whole"] = _part_json(certificate.whole)
     body["segments"] = [_part_json(part) for part in certificate.segments]
+    body["noise"] = None if certificate.noise is None else _noise_json(certificate.noise)
     return {"format": _FORMAT, **body, "checksum": checksum(body)}
 
 
@@ -137,6 +145,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "whole": (dict,),
     "weight": (str, type(None)),
     "segments": (list,),
+    "noise": (dict, type(None)),
 }
 
 
@@ -146,7 +155,11 @@ def _check_fields(path: Path, body: Mapping[str, Any]) -> Certificate:
     if wrong:
         raise ValueError(f"{path} is damaged at {wrong[0]!r}: {_REMEDY}")
     try:
-        parts = {"whole": _read_part(body["whole"]), "segments": tuple(map(_read_part, body["segments"]))}
+        parts = {
+            "whole": _read_part(body["whole"]),
+            "segments": tuple(map(_read_part, body["segments"])),
+            "noise": None if body["noise"] is None else _read_noise(body["noise"]),
+        }
     except (KeyError, TypeError, ValueError, AttributeError):
         raise ValueError(f"{path} is damaged in its metrics: {_REMEDY}") from None
     return Certificate(**{**body, **parts})
@@ -161,6 +174,21 @@ def _read_part(body: Mapping[str, Any]) -> Part:
     if not isinstance(rows, int) or rows < 0:
         raise ValueError("the number of rows is not a count")
     return Part(str(body["column"]), str(body["value"]), rows, metrics)
+
+
+def _read_noise(body: Mapping[str, Any]) -> Noise:
+    values = dict(body)
+    cluster = values.pop("cluster")
+    numbers = {name: _read_number(value) for name, value in values.items()}
+    counts = {name: int(numbers[name]) for name in ("training_rows", "rows", "units", "tail_count")}
+    if set(values) | {"cluster"} != {each.name for each in fields(Noise)} or min(counts.values()) < 0:
+        raise ValueError("not the numbers of a noise")
+    arguments: dict[str, Any] = {**numbers, **counts, "cluster": None if cluster is None else str(cluster)}
+    return Noise(**arguments)
+
+
+def _noise_json(noise: Noise) -> dict[str, Any]:
+    return {name: _number_json(value) if isinstance(value, float) else value for name, value in asdict(noise).items()}
 
 
 def _part_json(part: Part) -> dict[str, Any]:

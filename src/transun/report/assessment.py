@@ -42,7 +42,8 @@ HOW_INTERVALS = (
     "right if it lies within 10 % of 1.",
     "Segments are tested together by Holm's method over all columns: the probability of calling any fair segment "
     "biased is 1 % at most.",
-    "Intervals of all other metrics are ± 2.58 standard errors. Rows are assumed to be independent of each other.",
+    "Intervals of all other metrics are ± 2.58 standard errors. Rows are assumed to be independent of each other, "
+    "unless whole groups were held out: the intervals of totals then count groups.",
 )
 
 _LABEL_LENGTH = 19

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import transun
-from transun.diagnosis.result import Assessment, Level
+from transun.diagnosis.evaluation import INTERVAL_LEVEL
+from transun.diagnosis.result import Assessment, Covered, Level, ModelAssessment
 from transun.report.assessment import (
     HOW_INTERVALS,
     fair_value,
@@ -29,7 +30,7 @@ from transun.report.document import (
     Table,
     Tables,
 )
-from transun.report.formatting import number, sentence, share, visible
+from transun.report.formatting import number, sentence, share, visible, visible_line
 from transun.report.svg import Canvas, linear_scale, log_scale, short
 from transun.support.text_form import arguments, dumps
 from transun.tables.model import TableModel
@@ -43,6 +44,7 @@ __all__ = [
     "assessment_blocks",
     "model_document",
     "model_report",
+    "noise_block",
     "signed_error_chart",
     "thinned",
 ]
@@ -109,7 +111,7 @@ class ModelReport:
     rows: dict[str, int]
     curves: dict[str, list[tuple[float, float]]]
     checks: tuple[Check, ...]
-    assessment: Assessment
+    assessment: ModelAssessment
     cost: Cost
     mixture: Mixture | None = None
     multicalibration: str = ""
@@ -122,7 +124,7 @@ def model_report(
     test_share: float,
     hold_out: str,
     model: TableModel,
-    assessment: Assessment,
+    assessment: ModelAssessment,
 ) -> ModelReport:
     """The report of a training on the data of this name."""
     history = model.history
@@ -187,8 +189,10 @@ def model_document(report: ModelReport) -> Document:
         [verdict_box(assessment), *_method(report)],
         [
             Section("Metrics of the held-out rows", [metric_table(assessment)]),
+            Section("How well the total can be known", [noise_block(assessment)]),
             Section("By level of the prediction", [_levels(assessment.levels)]),
             *segments,
+            *([Section("Intervals of single rows", _covered(assessment.covered))] if assessment.covered else []),
             *([Section("Parts of the model", _mixture(report.mixture))] if report.mixture else []),
             Section("Training", _training(report)),
             Section("Feature plan", [_plan_table(report.plan)]),
@@ -196,7 +200,13 @@ def model_document(report: ModelReport) -> Document:
             Section("Cost and settings", [Tables([_cost_table(report), _settings_table(report)])]),
             Section("How this was computed", [Items([_HOW, f"Held out: {visible(report.hold_out)}.", *HOW_INTERVALS])]),
         ],
-        [metric_table(assessment), verdict_box(assessment), *_shares(report), Paragraph([cost])],
+        [
+            metric_table(assessment),
+            verdict_box(assessment),
+            noise_block(assessment),
+            *_shares(report),
+            Paragraph([cost]),
+        ],
     )
 
 
@@ -204,6 +214,25 @@ def assessment_blocks(assessment: Assessment) -> list[Block]:
     """The assessment of a saved model, for a terminal."""
     segments = [segment_table(assessment.segments, named=True)] if assessment.segments else []
     return [metric_table(assessment), *segments, verdict_box(assessment)]
+
+
+def noise_block(assessment: ModelAssessment) -> Paragraph:
+    """How well the total can be known at all."""
+    return Paragraph([visible_line(assessment.noise.sentence())])
+
+
+def _covered(covered: Sequence[Covered]) -> list[Block]:
+    """How often intervals of single rows cover, for each group of rows."""
+    rows = [
+        [Cell(visible(each.group)), Cell(f"{each.rows:,}", each.rows), Cell(share(each.share, 1), each.share)]
+        for each in covered
+    ]
+    words = (
+        f"How many amounts lie in the {share(INTERVAL_LEVEL)} interval of their row (predict --interval), learned from "
+        "every other row held out. At each level of the prediction it should be that many, up to chance; where a "
+        "segment has fewer, its rows are harder to predict than others of their level."
+    )
+    return [Paragraph([words]), Table(["rows", "number", "covered"], rows)]
 
 
 def _method(report: ModelReport) -> list[Block]:

@@ -145,8 +145,8 @@ def _assumptions(report: TotalReport) -> list[str]:
         f"The labelled rows ({visible(report.labelled)}) are of the same kind as the new ones, and the model was not "
         "trained on them; that it was not is checked.",
         "The model need not be right: what its predictions miss on labelled rows is added.",
-        "The interval is corrected for skewness and for the largest amount that may still come; over 2,000 simulated "
-        "worlds of each kind it covered the total in 94 to 96 of 100, see the guide on totals.",
+        "The interval is corrected for skewness and for the largest amount that may still come; of 2,000 simulated "
+        "worlds of each kind of finite variance, 94 to 97 of 100 had their total in it; see the guide on totals.",
     ]
     if totals.cluster is None:
         lines.append("Rows are taken to be independent of each other. Name customers or households with --cluster.")

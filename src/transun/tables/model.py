@@ -9,13 +9,15 @@ import torch
 from torch import Tensor
 
 from transun.backbones import Activation, Dimension, EmbeddingMLP, ReLU, TabM
-from transun.data import Dataset, Features, read_table
+from transun.conformal import RowIntervals
+from transun.data import Dataset, Features, drop_missing, read_table
 from transun.data.exposure import read_exposure
 from transun.data.seen_rows import SeenRows, row_hashes
 from transun.metrics import STANDARD, Metric
 from transun.models.checkpoint import grow, load_model, save_model
 from transun.models.description import describe_model
 from transun.models.network import Model
+from transun.tables.interval_file import read_intervals, save_intervals
 from transun.training.evaluation import evaluate, predict
 from transun.training.history import History
 from transun.training.recipe import Recipe
@@ -107,6 +109,9 @@ class TableModel:
     exposure: str | None = None
     """The column that amounts were collected over: the network predicts amounts per unit of it."""
 
+    intervals: RowIntervals | None = field(default=None, compare=False, repr=False)
+    """The errors of rows that it has not seen, for `predict_interval`; None where they were not learned."""
+
     @property
     def sources(self) -> list[str]:
         """The columns that a prediction needs."""
@@ -126,6 +131,40 @@ class TableModel:
         if self.exposure is None:
             return rates
         return rates * torch.from_numpy(read_exposure(table, self.exposure)).to(rates.dtype)
+
+    def predict_interval(self, source: Any, level: float = 0.9) -> Tensor:
+        """Lower and upper ends (n, 2) between which the target of a row lies with at least this probability.
+
+        It holds for every head, on average over rows of each level of the prediction, for rows like those that
+        `with_intervals` was given; `transun fit` gives it the rows that it holds out.
+        """
+        table = read_table(source, verbatim=self.features.types)
+        rates = replace(self, exposure=None).predict(table).double()
+        ends = torch.from_numpy(self._row_intervals().interval(rates.numpy(), level))
+        return torch.stack([self.to_amounts(end, table) for end in ends.unbind(1)], 1)
+
+    def with_intervals(self, source: Any) -> "TableModel":
+        """The same model with intervals of single rows, learned from labelled rows that it was not trained on.
+
+        >>> rows = {"item": ["a", "b"] * 50, "gmv": [1.0, 10.0, 3.0, 30.0] * 25}
+        >>> other = {"item": ["a"] * 99, "gmv": [i / 10 for i in range(1, 100)]}
+        >>> model = train(rows, "gmv", MSE()).with_intervals(other)
+        >>> [[round(end, 2) for end in ends] for ends in model.predict_interval({"item": ["a"]}).tolist()]
+        [[0.5, 9.5]]
+        """
+        table, _ = drop_missing(read_table(source, verbatim=self.features.types), self.target)
+        if self.seen_share(table):
+            raise ValueError("intervals are learned from rows that the model has not seen, and these are training rows")
+        rows = self.dataset(table)
+        return replace(self, intervals=RowIntervals.of(predict(self.model, rows).double().numpy(), rows.y.numpy()))
+
+    def _row_intervals(self) -> RowIntervals:
+        if self.intervals is None:
+            raise ValueError(
+                "the model has no intervals of rows yet: with_intervals(rows) learns them from labelled rows that it "
+                "has not seen"
+            )
+        return self.intervals
 
     def evaluate(self, source: Any, metrics: Iterable[Metric] = STANDARD) -> dict[str, float]:
         """Metrics on the rows of a table with the target column; per unit of the exposure, if there is one."""
@@ -153,7 +192,8 @@ class TableModel:
         grown = replace(self, features=features, model=grow(self.model, sizes))
         rows = grown.dataset(table)
         model, history = fit_with_validation(grown.model, rows, recipe, progress=progress)
-        return replace(grown, model=model, history=history, seen=SeenRows.of(rows).joined(self.seen))
+        seen = SeenRows.of(rows).joined(self.seen)
+        return replace(grown, model=model, history=history, seen=seen, intervals=None)
 
     def save(self, folder: str | Path) -> None:
         """Write model and features into a folder."""
@@ -165,6 +205,7 @@ class TableModel:
             "seen": None if self.seen is None else self.seen.to_dict(),
         }
         save_model(self.model, folder, extra)
+        save_intervals(self.intervals, folder)
 
 
 def load(folder: str | Path, plugins: Mapping[str, Callable[..., Any]] | None = None) -> TableModel:
@@ -181,5 +222,12 @@ def load(folder: str | Path, plugins: Mapping[str, Callable[..., Any]] | None = 
         raise ValueError(f"{folder} holds a model without its features; load it with load_model")
     features = Features.from_dict(extra["features"])
     seen = None if extra.get("seen") is None else SeenRows.from_dict(extra["seen"])
-    model, exposure = load_model(folder, plugins), extra.get("exposure")
-    return TableModel(features, model, extra["target"], extra["weight"], seen=seen, exposure=exposure)
+    return TableModel(
+        features,
+        load_model(folder, plugins),
+        extra["target"],
+        extra["weight"],
+        seen=seen,
+        exposure=extra.get("exposure"),
+        intervals=read_intervals(folder),
+    )

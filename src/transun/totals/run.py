@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from transun.data.seen_rows import row_hashes
 from transun.data.table import as_numbers, column_array
-from transun.diagnosis.evaluation import segment_columns
+from transun.diagnosis.evaluation import segment_columns, unit_codes
 from transun.diagnosis.moments import Floats
 from transun.diagnosis.passes import segment_codes
 from transun.support.extras import need
@@ -80,8 +80,10 @@ def total(
             f"about {seen:.0%} of the labelled rows are training rows of the model, whose errors are smaller than "
             "those of new rows: give rows that it has not seen"
         )
-    new = Rows.of("new", wanted.pred, None, wanted.numbers(weight), wanted.units(cluster))
-    rows = Rows.of("labelled", known.pred, known.numbers(model.target), known.numbers(weight), known.units(cluster))
+    new = Rows.of("new", wanted.pred, None, wanted.numbers(weight), unit_codes(wanted.columns, cluster))
+    rows = Rows.of(
+        "labelled", known.pred, known.numbers(model.target), known.numbers(weight), unit_codes(known.columns, cluster)
+    )
     segments = {}
     if names:
         both = need("pyarrow").concat_tables(
@@ -172,17 +174,6 @@ class _Predicted:
     def numbers(self, name: str | None) -> Floats | None:
         """A column as numbers (n,), NaN where one is missing; None of no column."""
         return None if name is None else as_numbers(f"column {name!r}", column_array(self.columns, name))
-
-    def units(self, name: str | None) -> NDArray[np.int64] | None:
-        """The index (n,) of each row's value in a column; None of no column."""
-        if name is None:
-            return None
-        column = column_array(self.columns, name)
-        if column.null_count:
-            row = column.is_null().to_numpy(zero_copy_only=False).argmax()
-            raise ValueError(f"column {name!r} is empty in row {row}: fill it, or name another column as the cluster")
-        codes: NDArray[np.int64] = column.dictionary_encode().indices.to_numpy(zero_copy_only=False).astype(np.int64)
-        return codes
 
     def with_target(self, target: str) -> "_Predicted":
         """The rows whose target is known."""
