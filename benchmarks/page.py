@@ -1,6 +1,7 @@
 """Write docs/speed.md from benchmarks/results/*.json: the aims, then one section a file, in the order of their names.
 
-`python benchmarks/page.py` writes the page; `--check` fails if it is out of date. Every file is one table, see
+Results that are about coverage and not about speed have docs/coverage.md.
+`python benchmarks/page.py` writes the pages; `--check` fails if one is out of date. Every file is one table, see
 record.py. Nothing here depends on what was measured, so a new benchmark needs no change. The aims are in aims.py.
 """
 
@@ -15,7 +16,14 @@ ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
 PAGE = ROOT / "docs" / "speed.md"
 KEYS = {"what", "command", "machine", "columns", "rows", "notes"}
-NO_TABLE = {"guard"}  # counts that tests compare with, of no interest to a reader
+COVERAGE_PAGE = ROOT / "docs" / "coverage.md"
+COVERAGE = ("totals",)
+NO_TABLE = {"guard", *COVERAGE}  # guard: counts that tests compare with, of no interest to a reader
+COVERAGE_HEAD = """# Coverage
+
+How often intervals hold what they promise, over simulated worlds in which the truth is known; the guide on totals says
+what the numbers mean.
+"""
 HEAD = """# Speed
 
 What the benchmarks measured, written by `make bench`. Times are of the machine that each section names; ratios are
@@ -62,16 +70,22 @@ def page(results: Path = RESULTS) -> str:
     return "\n\n".join([HEAD.rstrip(), aims(results_by_name), *sections]) + "\n"
 
 
+def coverage_page(results: Path = RESULTS) -> str:
+    """The page of the coverage of intervals."""
+    found = {name: json.loads((results / f"{name}.json").read_text(encoding="utf-8")) for name in COVERAGE}
+    return "\n\n".join([COVERAGE_HEAD.rstrip(), *(section(name, result) for name, result in found.items())]) + "\n"
+
+
 def main(check: bool) -> int:
-    """Write the page, or say that it is out of date."""
-    text = page()
-    if not check:
-        PAGE.write_text(text, encoding="utf-8")
-        return 0
-    fresh = PAGE.exists() and PAGE.read_text(encoding="utf-8") == text
-    if not fresh:
-        print(f"{PAGE.relative_to(ROOT)} is out of date: run python benchmarks/page.py")
-    return int(not fresh)
+    """Write the pages, or say which is out of date."""
+    stale = 0
+    for path, text in ((PAGE, page()), (COVERAGE_PAGE, coverage_page())):
+        if not check:
+            path.write_text(text, encoding="utf-8")
+        elif not path.exists() or path.read_text(encoding="utf-8") != text:
+            print(f"{path.relative_to(ROOT)} is out of date: run python benchmarks/page.py")
+            stale = 1
+    return stale
 
 
 if __name__ == "__main__":

@@ -1,0 +1,337 @@
+"""Coverage and width of the intervals of totals over simulated worlds, beside intervals that others would give.
+
+A world draws labelled rows and new rows, asks for the total of the new ones, and looks whether the sum that came lies
+in the interval. Worlds are computed many at a time; some of each kind are also given to `transun.total_of` and to
+ppi-aipw, whose answers must be the same. Writes benchmarks/results/totals.json, from which page.py makes
+docs/coverage.md. It is not part of `make bench`, because the rival is not a dependency:
+`pip install --no-deps ppi-aipw==0.2.2`. It takes five minutes of one core.
+"""
+
+import os
+
+os.environ["OMP_NUM_THREADS"] = "1"  # before numpy is imported
+
+import argparse
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from record import Cell, machine, write
+from scipy.special import stdtrit
+
+from transun.totals import total_of
+
+Array = NDArray[np.float64]
+Noise = Callable[[np.random.Generator, tuple[int, int]], Array]
+LEVEL = 0.95
+NORMAL = 1.959963984540054
+TOGETHER = 50  # worlds computed at a time
+COMPARED = 2  # worlds of each kind that the library and the rival answer too
+DRAWS = 300  # of the bootstrap
+
+
+def lognormal(rng: np.random.Generator, shape: tuple[int, int]) -> Array:
+    return np.exp(rng.standard_normal(shape) - 0.5)
+
+
+def zero_inflated(rng: np.random.Generator, shape: tuple[int, int]) -> Array:
+    return np.where(rng.random(shape) < 0.3, lognormal(rng, shape) / 0.3, 0.0)
+
+
+def pareto(power: float) -> Noise:
+    return lambda rng, shape: rng.random(shape) ** (-1.0 / power) * (power - 1.0) / power
+
+
+NOISES: dict[str, Noise] = {
+    "lognormal": lognormal,
+    "zero-inflated": zero_inflated,
+    "Pareto 2.5": pareto(2.5),
+    "Pareto 1.5": pareto(1.5),
+}
+CLUSTERED = "clustered"
+
+
+@dataclass(frozen=True)
+class Worlds:
+    """Several worlds (k) of the same shape: sums over the rows of each unit, and how many rows a unit has.
+
+    The first `large` units are those of the large segment; the others have amounts three times as large.
+    """
+
+    pred: Array
+    y: Array
+    rows: Array
+    large: int
+
+    def segment(self, name: str) -> "Worlds":
+        part = {"the large segment": slice(None, self.large), "the small segment": slice(self.large, None)}.get(name)
+        return self if part is None else Worlds(self.pred[:, part], self.y[:, part], self.rows[part], self.large)
+
+
+def draw(rng: np.random.Generator, kind: str, units: int, biased: bool) -> Worlds:
+    """Worlds of so many units: rows, or customers of one to many rows who are alike in what the model does not know."""
+    large = round(0.8 * units)
+    sizes = rng.geometric(0.2, units) if kind == CLUSTERED else np.ones(units, dtype=np.int64)
+    starts = np.cumsum(sizes) - sizes
+    factor = np.repeat(np.where(np.arange(units) < large, 1.0, 3.0), sizes)
+    shape = (TOGETHER, int(sizes.sum()))
+    mean = np.exp(0.7 * rng.standard_normal(shape) - 0.245) * factor
+    if kind == CLUSTERED:
+        customer = np.repeat(np.exp(0.7 * rng.standard_normal((TOGETHER, units)) - 0.245), sizes, axis=1)
+        y = mean * customer * np.exp(0.7 * rng.standard_normal(shape) - 0.245)
+    else:
+        y = mean * NOISES[kind](rng, shape)
+    # E[y|x], or a model with retransformation bias: low by 40 %, and by more where amounts are large.
+    pred = 0.6 * mean**0.9 if biased else mean
+    if kind == CLUSTERED:
+        pred, y = np.add.reduceat(pred, starts, axis=1), np.add.reduceat(y, starts, axis=1)
+    return Worlds(pred, y, sizes.astype(np.float64), large)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Estimates and ends of intervals of several worlds (k,), NaN where refused."""
+
+    value: Array
+    low: Array
+    high: Array
+
+
+def difference(known: Worlds, new: Worlds, *, expected: bool = False, plain: bool = False) -> Answer:
+    """What `transun.totals.difference` computes, for several worlds; `plain` is ± 1.96 standard errors instead."""
+    mass, wanted, units = known.rows.sum(), new.rows.sum(), len(known.rows)
+    scale = wanted / mass
+    a = known.y - known.rows * (known.y.sum(1, keepdims=True) / mass)
+    b = known.pred - known.rows * (known.pred.sum(1, keepdims=True) / mass)
+    squares = (b**2).sum(1)
+    b_new = new.pred - new.rows * (new.pred.sum(1, keepdims=True) / wanted)
+    spread = scale**2 * squares + ((b_new**2).sum(1) if expected else 0.0)
+    tuning = scale**2 * (a * b).sum(1) / spread
+    value = tuning * new.pred.sum(1) + scale * (known.y.sum(1) - tuning * known.pred.sum(1))
+    u = a - tuning[:, None] * b
+    if not plain:
+        u = u / np.maximum(1.0 - known.rows / mass - b**2 / squares[:, None], 1e-3)
+    u = u - u.mean(1, keepdims=True)
+    luck = [0.0 if expected else (new.rows**p).sum() / (known.rows**p).sum() for p in (2, 3)]
+    others = [tuning**p * (b_new**p).sum(1) if expected else np.zeros(len(u)) for p in (2, 3)]
+    both = scale**2 + luck[0]
+    s2, s3, s4 = ((u**p).sum(1) for p in (2, 3, 4))
+    if plain:
+        half = NORMAL * np.sqrt(both * s2 * units / (units - 1) + others[0])
+        return Answer(value, value - half, value + half)
+    largest = np.take_along_axis(u, np.abs(u).argmax(1)[:, None], 1)[:, 0]
+    refused = infinite_variance(u) | (s4 / s2**2 - 1.0 / units > 2.0 / 3.0)
+    s2 = s2 * units / (units - 1) + 0.5 * largest**2
+    s3, s4 = s3 + 0.5 * largest**3, s4 + 0.5 * largest**4
+    variance = both * s2 + others[0]
+    skewness = ((scale**3 - luck[1]) * s3 + others[1]) / variance**1.5
+    covariance = (scale * both * s3 + others[1]) / variance**1.5
+    bend = (3.0 * covariance - skewness) / 6.0
+    shift = 0.5 * covariance - bend
+    freedom = np.minimum(units - 1, 2.0 / (both**2 * (s4 - s2**2 / units) / variance**2))
+    ends = []
+    for side in (1.0, -1.0):
+        tau = stdtrit(freedom, 0.5 * (1.0 + side * LEVEL)) - shift
+        quantile = (np.cbrt(1.0 + 3.0 * bend * tau) - 1.0) / bend
+        ends.append(np.where(refused, np.nan, value - quantile * np.sqrt(variance)))
+    return Answer(value, *ends)
+
+
+def infinite_variance(u: Array) -> NDArray[np.bool_]:
+    """What `transun.diagnosis.tail` decides, for several worlds."""
+    distance = np.abs(u - np.median(u, axis=1, keepdims=True))
+    count = int(u.shape[1] ** 0.65)
+    top = np.sort(np.partition(distance, -count - 1, axis=1)[:, -count - 1 :], axis=1)
+    excess = np.log(top[:, 1:] / top[:, :1])
+    first, second = excess.mean(1), (excess**2).mean(1)
+    index = first + 1.0 - 0.5 / (1.0 - first**2 / second)
+    return np.asarray(index - 1.645 * np.sqrt((1.0 + index**2) / count) > 0.5)
+
+
+def bootstrap_t(rng: np.random.Generator, known: Worlds, new: Worlds) -> Answer:
+    """The same estimate with quantiles of t from resampled errors, among them those of the new rows, in each world."""
+    plain = difference(known, new, plain=True)
+    n, wanted = len(known.rows), len(new.rows)
+    ends = []
+    for pred, y, value in zip(known.pred, known.y, plain.value, strict=True):
+        centred = pred - pred.mean()
+        errors = y - y.mean() - centred * ((centred @ y) / (centred @ centred))
+        samples = errors[rng.integers(0, n, (DRAWS, n))]
+        luck = rng.multinomial(wanted, np.full(n, 1.0 / n), size=DRAWS) @ errors / wanted
+        scale = math.sqrt(1.0 / n + 1.0 / wanted)
+        t = (samples.mean(1) - luck) / (samples.std(1, ddof=1) * scale)
+        error = wanted * errors.std(ddof=1) * scale
+        ends.append(value - np.quantile(t, [(1 + LEVEL) / 2, (1 - LEVEL) / 2]) * error)
+    return Answer(plain.value, *np.array(ends).T)
+
+
+@dataclass
+class Coverage:
+    """Intervals of many worlds and the truths that came."""
+
+    parts: list[Array] = field(default_factory=list)
+
+    def add(self, answer: Answer, truth: Array | float) -> None:
+        self.parts.append(np.stack([answer.value, answer.low, answer.high, np.broadcast_to(truth, answer.low.shape)]))
+
+    @property
+    def answered(self) -> Array:
+        """Estimates, ends and truths, (4, n), where there was an interval."""
+        every = np.concatenate(self.parts, axis=1)
+        return every[:, ~np.isnan(every[1])]
+
+    @property
+    def refused(self) -> float:
+        return 100.0 * (1.0 - self.answered.shape[1] / sum(part.shape[1] for part in self.parts))
+
+    @property
+    def missed(self) -> tuple[float, float]:
+        """How often, in per cent, the truth was below and above."""
+        _, low, high, truth = self.answered
+        return 100.0 * float((truth < low).mean()), 100.0 * float((truth > high).mean())
+
+    @property
+    def covered(self) -> float:
+        return 100.0 - sum(self.missed)
+
+    @property
+    def width(self) -> float:
+        return float(np.median(self.answered[2] - self.answered[1]))
+
+    @property
+    def stretched_width(self) -> float:
+        """The median width after all intervals are stretched by the one factor with which they cover 95 %."""
+        value, low, high, truth = self.answered
+        factor = np.quantile(np.abs(truth - value) / np.where(truth < value, value - low, high - value), LEVEL)
+        return self.width * float(factor)
+
+
+PARTS = ("all rows", "the large segment", "the small segment", "all rows, expected")
+
+
+def simulate(kind: str, labelled: int, new: int, biased: bool, count: int, bootstrapped: int) -> list[list[Cell]]:
+    """The lines of one kind of world."""
+    rng = np.random.default_rng([labelled, new, int(biased), *kind.encode()])
+    found = {part: Coverage() for part in PARTS}
+    plain, bootstrap, rival = Coverage(), Coverage(), Coverage()
+    for number in range(0, count, TOGETHER):
+        known, wanted = (draw(rng, kind, units, biased) for units in (labelled, new))
+        for part in PARTS[:3]:
+            here = wanted.segment(part)
+            found[part].add(difference(known.segment(part), here), here.y.sum(1))
+        average = float(np.concatenate([np.ones(wanted.large), np.full(new - wanted.large, 3.0)]) @ wanted.rows)
+        expected = difference(known, wanted, expected=True)
+        found[PARTS[3]].add(expected, average)
+        plain.add(difference(known, wanted, plain=True), wanted.y.sum(1))
+        rival.add(difference(known, wanted, expected=True, plain=True), average)
+        if number < bootstrapped and kind != CLUSTERED:
+            bootstrap.add(bootstrap_t(rng, known, wanted), wanted.y.sum(1))
+        if number == 0:
+            compare(known, wanted, kind != CLUSTERED)
+    lines: list[list[Cell]] = []
+    for part, coverage in found.items():
+        whole, expects = part == PARTS[0], part == PARTS[3]
+        numbers = [coverage.refused, coverage.covered, *coverage.missed]
+        others = [
+            plain.covered if whole else None,
+            bootstrap.covered if whole and bootstrap.parts else None,
+            rival.covered if expects else None,
+            coverage.width / rival.width if expects else None,
+            coverage.stretched_width / rival.stretched_width if expects else None,
+        ]
+        lines.append([kind, "biased" if biased else "unbiased", labelled, new, part, *numbers, *others])
+        print(*(f"{cell:.3g}" if isinstance(cell, float) else cell for cell in lines[-1]), flush=True)
+    return lines
+
+
+def compare(known: Worlds, new: Worlds, single: bool) -> None:
+    """Raise an error unless the library, and ppi-aipw where rows are single, answer as the sums here do."""
+    from ppi_aipw import mean_inference
+
+    for expected in (False, True):
+        here = difference(known, new, expected=expected)
+        for world in range(COMPARED):
+            # A unit of several rows is given as that many equal rows, which have the same sums.
+            parts = [
+                (np.repeat(each.pred[world] / each.rows, each.rows.astype(int)), each.rows.astype(int))
+                for each in (known, new)
+            ]
+            y = np.repeat(known.y[world] / known.rows, parts[0][1])
+            units = [np.repeat(np.arange(len(sizes)), sizes) for _, sizes in parts]
+            answer = total_of(
+                parts[1][0], parts[0][0], y, cluster=units[1], labelled_cluster=units[0], level=LEVEL, expected=expected
+            ).whole
+            ours = [here.value[world], here.low[world], here.high[world]]
+            np.testing.assert_allclose([answer.value, answer.low, answer.high], ours, rtol=1e-6)
+    if single:
+        here = difference(known, new, expected=True, plain=True)
+        for world in range(COMPARED):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                theirs = mean_inference(
+                    known.y[world],
+                    known.pred[world],
+                    new.pred[world],
+                    method="aipw",
+                    efficiency_maximization=True,
+                    alpha=1.0 - LEVEL,
+                )
+            ends = [float(np.squeeze(end)) * len(new.rows) for end in theirs.ci]
+            np.testing.assert_allclose(ends, [here.low[world], here.high[world]], rtol=5e-3)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--worlds", type=int, default=2000)
+    parser.add_argument("--bootstrapped", type=int, default=100, help="worlds in which the bootstrap is tried")
+    options = parser.parse_args()
+    table: list[list[Cell]] = []
+    for labelled, new in ((300, 3_000), (1_000, 5_000), (4_000, 8_000)):
+        for kind in (*NOISES, CLUSTERED):
+            for biased in (False, True):
+                bootstrapped = options.bootstrapped if labelled <= 1_000 else 0
+                table += simulate(kind, labelled, new, biased, options.worlds, bootstrapped)
+    columns = [
+        "amounts",
+        "model",
+        "labelled",
+        "new",
+        "total of",
+        "refused, %",
+        "covered, %",
+        "truth below, %",
+        "truth above, %",
+        "± 1.96 standard errors cover, %",
+        "bootstrap-t covers, %",
+        "ppi-aipw covers, %",
+        "width to ppi-aipw",
+        "width to ppi-aipw, both at 95 %",
+    ]
+    write(
+        "totals",
+        f"95 % intervals of totals of rows without labels (`transun.total`), over {options.worlds:,} simulated worlds "
+        "a line: how many were refused, and how many of the others covered the total that came. The standard error of "
+        f"a coverage of 95 % is {100 * math.sqrt(LEVEL * (1 - LEVEL) / options.worlds):.1f} points.",
+        columns,
+        table,
+        [
+            "Labelled and new are numbers of rows, or of customers of five rows on average where rows are clustered. "
+            "The small segment has a fifth of them, with amounts three times as large.",
+            "“Expected” is the total that such rows have on average, which is what ppi-aipw (`method='aipw', "
+            "efficiency_maximization=True`) estimates: widths are compared there. Those “both at 95 %” are after each "
+            "was stretched by the factor with which it covers 95 %. For clusters the rival is given sums of customers.",
+            "A Pareto law of power 1.5 has an infinite variance: no interval can hold there, and a refusal is the "
+            "right answer. Few labelled rows cannot tell such a law from others.",
+            f"The bootstrap was tried in {options.bootstrapped} worlds a line: its coverage is known to "
+            f"{100 * math.sqrt(LEVEL * (1 - LEVEL) / max(options.bootstrapped, 1)):.1f} points.",
+        ],
+        where=machine("numpy", "ppi-aipw"),
+        script="coverage_totals.py",
+    )
+
+
+if __name__ == "__main__":
+    main()
