@@ -27,6 +27,7 @@ ROOMS = (
     "estimators",
     "tables",
     "diagnosis",
+    "totals",
     "training",
     "group",
     "models",
@@ -96,6 +97,40 @@ def board_losses_block() -> str:
     return table(["table", "in", "to", "evidence"], rows)
 
 
+def coverage_block() -> str:
+    """Coverage of 95 % intervals of totals by kind of amounts and number of labelled rows, over both models."""
+    result = json.loads((ROOT / "benchmarks" / "results" / "totals.json").read_text(encoding="utf-8"))
+    lines = [dict(zip(result["columns"], row, strict=True)) for row in result["rows"]]
+    rows = []
+    for amounts, labelled in dict.fromkeys((line["amounts"], line["labelled"]) for line in lines):
+        here = [line for line in lines if (line["amounts"], line["labelled"]) == (amounts, labelled)]
+        whole, expected = (
+            [line for line in here if line["total of"] == f"all rows{end}"] for end in ("", ", expected")
+        )
+        segments = [line for line in here if line["total of"].endswith("segment")]
+        rows.append(
+            [
+                amounts,
+                f"{labelled:,}",
+                _range(whole, "refused, %"),
+                _range(whole, "covered, %"),
+                _range(segments, "covered, %"),
+                _range(whole, "± 1.96 standard errors cover, %"),
+                _range(expected, "ppi-aipw covers, %"),
+                _range(expected, "width to ppi-aipw", 2),
+                _range(expected, "width to ppi-aipw, both at 95 %", 2),
+            ]
+        )
+    header = ["amounts", "labelled", "refused, %", "covered, %", "covered in segments, %", "± 1.96 errors, %"]
+    return table([*header, "ppi-aipw, %", "width to it", "width, both at 95 %"], rows)
+
+
+def _range(lines: list[dict[str, Any]], column: str, digits: int = 1) -> str:
+    values = [line[column] for line in lines]
+    low, high = (f"{end:.{digits}f}" for end in (min(values), max(values)))
+    return low if low == high else f"{low} to {high}"
+
+
 def reference_block() -> str:
     """Every public name with the first sentence of its documentation, by room."""
     homes = [(room, import_module(f"transun.{room}")) for room in ROOMS]
@@ -127,11 +162,12 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "board-losses": board_losses_block,
     "install": install_block,
     "synthetic": synthetic_block,
+    "coverage": coverage_block,
     "layers": picture,
     "way": way,
     "reference": reference_block,
 }
-PAGES = [ROOT / "README.md", ROOT / "docs" / "architecture.md", ROOT / "docs" / "reference.md"]
+PAGES = [ROOT / page for page in ("README.md", "docs/architecture.md", "docs/reference.md", "docs/guides/totals.md")]
 
 
 def filled(text: str) -> str:

@@ -64,3 +64,8 @@ def test_others_ask_for_rows_that_they_have_not_seen(model):
 def test_exposures_are_those_of_predict():
     model = UnbiasedRegressor(TREE, random_state=0, budget=4).fit(*TRAIN, exposure=np.full(2000, 2.0))
     assert coverage(model, exposure=np.full(4000, 2.0)) == pytest.approx(0.9, **CLOSE)
+
+
+def test_a_compact_model_has_intervals_of_its_own():
+    model = UnbiasedRegressor(TREE, random_state=0, budget=4).fit(*TRAIN).compact(*TRAIN)
+    assert coverage(model) == pytest.approx(0.9, **CLOSE)

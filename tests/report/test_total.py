@@ -59,3 +59,8 @@ def test_what_would_halve_the_interval_is_said(answered):
 
 def test_a_cap_is_mentioned():
     assert "a total of capped ones" in total_document(report(RNG.gamma(2.0, 3.0, 400), cap=5.0)).markdown()
+
+
+def test_a_segment_without_an_interval_has_its_reason_below_the_table():
+    page = total_document(report(np.append(RNG.gamma(2.0, 3.0, 399), 1e6))).markdown()
+    assert "south: There is no interval of the total, because one of 200 errors carries" in page

@@ -438,7 +438,9 @@ def _covered(pred: Floats, y: Floats, divisions: Sequence[_Division]) -> tuple[C
     for column, titles, codes, some_pred, some_y in (levels, *divisions):
         shares = cross_coverage(some_pred, some_y, INTERVAL_LEVEL, codes)
         rows = np.bincount(codes)
-        found += [Covered(f"{column}{titles[i]}", int(rows[i]), float(shares[i])) for i in np.flatnonzero(rows)]
+        found += [
+            Covered(f"{column}{titles[i]}", int(rows[i]), float(shares[i])) for i in np.flatnonzero(rows).tolist()
+        ]
     return tuple(found)
 
 

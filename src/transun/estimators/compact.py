@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
+from transun.conformal import RowIntervals
 from transun.estimators.balance import Balance, LearnedBalance
 from transun.estimators.cross_fitting import predict_1d
 from transun.estimators.exposure import to_amounts
@@ -59,6 +60,7 @@ class CompactRegressor:
         balance: the factor, in units of the target; a shift where targets have both signs.
         by_exposure: whether amounts have an exposure.
         agreement: how near it comes to the mixture, measured on rows that were not seen.
+        intervals: the errors on these rows, for `predict_interval`; per unit of exposure where amounts have one.
 
     """
 
@@ -66,10 +68,17 @@ class CompactRegressor:
     balance: LearnedBalance
     by_exposure: bool
     agreement: Agreement
+    intervals: RowIntervals
 
     def predict(self, X: Any, exposure: Any = None) -> Array:
         """Estimates of E[y|x], (n,), as the `predict` of the mixture."""
         return to_amounts(self.balance.apply(predict_1d(self.regressor, X)), exposure, by_exposure=self.by_exposure)
+
+    def predict_interval(self, X: Any, level: float = 0.9, exposure: Any = None) -> Array:
+        """Lower and upper ends (n, 2) between which y of a row lies with at least this probability."""
+        rates = self.balance.apply(predict_1d(self.regressor, X))
+        ends = self.intervals.interval(rates, level)
+        return np.stack([to_amounts(end, exposure, by_exposure=self.by_exposure) for end in ends.T], axis=1)
 
 
 @dataclass(frozen=True)
@@ -113,7 +122,8 @@ class Lesson:
             pred[rows] = balance.apply(predict_1d(model, _safe_indexing(self.X, rows)))
             taught[rows] = by_models[rows]
         model, balance = self._imitate(regressor, self.taught, np.arange(len(self.y)))
-        return CompactRegressor(model, balance, by_exposure, self._agreement(pred, taught, held_out))
+        agreement = self._agreement(pred, taught, held_out)
+        return CompactRegressor(model, balance, by_exposure, agreement, RowIntervals.of(pred, self.y))
 
     def _imitate(self, regressor: Any, taught: Array, rows: Rows) -> tuple[Any, LearnedBalance]:
         """A model fitted to what is taught about some rows, and the balance that gives it their total."""

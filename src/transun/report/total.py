@@ -7,6 +7,7 @@ import transun
 from transun.metrics import Estimate
 from transun.report.assessment import forest
 from transun.report.document import (
+    Block,
     Cell,
     Chart,
     Document,
@@ -72,17 +73,26 @@ def total_document(report: TotalReport) -> Document:
             Section("What this rests on", [Items(_assumptions(report))]),
             Section("Words", [Glossary(_TERMS)]),
         ],
-        [box, facts, *[_table(table) for table in totals.segments], Paragraph([_narrower(whole)])],
+        [
+            box,
+            facts,
+            *[block for table in totals.segments for block in (_table(table), *_refusals(table))],
+            Paragraph([_narrower(whole)]),
+        ],
         "transun total",
     )
 
 
 def _facts(totals: Totals) -> list[tuple[str, str, str]]:
     whole = totals.whole
-    interval = f"{number(whole.low)} to {number(whole.high)}" if whole.answered else "none"
+    interval = f"{number(whole.low)} to {number(whole.high)}"
     counted = "rows" if totals.cluster is None else f"rows of {whole.units:,} values of {visible(totals.cluster)}"
     return [
-        ("total", number(whole.value), f"{100 * whole.level:g} % interval {interval}"),
+        (
+            "total",
+            number(whole.value),
+            f"{100 * whole.level:g} % interval {interval}" if whole.answered else "no interval",
+        ),
         ("sum of the predictions", number(whole.predicted), f"{ratio(_of_predicted(whole))} times that is the total"),
         ("new rows", f"{whole.rows:,}", ""),
         ("labelled", f"{whole.labelled:,}", counted),
@@ -104,7 +114,15 @@ def _section(table: SegmentTotals) -> Section:
         f"{sentence(table.how)} Each segment is estimated from its own labelled rows, so that the segments need not "
         "add up to the total. Each interval holds by itself; among many, some miss."
     )
-    return Section(f"By {visible(table.column)}", [Paragraph([words]), Chart([figure], _table(table))])
+    return Section(
+        f"By {visible(table.column)}", [Paragraph([words]), Chart([figure], _table(table)), *_refusals(table)]
+    )
+
+
+def _refusals(table: SegmentTotals) -> list[Block]:
+    """Why some segments have no interval."""
+    refused = {name: each for name, each in table.totals.items() if not each.answered}
+    return [Items([f"{visible(name)}: {each.sentence()}" for name, each in refused.items()])] if refused else []
 
 
 def _table(table: SegmentTotals) -> Table:
@@ -113,7 +131,7 @@ def _table(table: SegmentTotals) -> Table:
         interval = f"{number(each.low)} to {number(each.high)}" if each.answered else "no interval"
         rows.append(
             [
-                Cell(visible(name), more="" if each.answered else f"{each.refusal}; {each.remedy}"),
+                Cell(visible(name)),
                 Cell(number(each.value), each.value, "" if each.answered else "flag", interval),
                 Cell(number(each.predicted), each.predicted),
                 Cell(f"{each.rows:,}", each.rows),
