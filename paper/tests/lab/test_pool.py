@@ -140,3 +140,48 @@ def test_nonsense_is_refused(tmp_path):
         carry_out([], Store(tmp_path), tmp_path, jobs=0)
     with pytest.raises(ValueError, match="epochs"):
         lab_recipe(epochs=0)
+
+
+class TestWidening:
+    """Rates beyond the first ones are tried only while the best so far is at an end."""
+
+    RATES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+
+    def study(self, first=(1, 4)):
+        runs = [Run("small-0", LogMSE(), lab_recipe(optimiser=Adam(rate))) for rate in self.RATES]
+        return Study(tuple(runs), (0,), first)
+
+    def tried(self, folder, errors, first=(1, 4)):
+        """The rates that are tried in the end, where the validation NRMSE of each is known, and the one chosen."""
+        study, store = self.study(first), Store(folder)
+        while not study.decided(store):
+            for run in study.tried(store):
+                error = errors[run.training.optimiser.rate]
+                store.keep(run.text, {"failed": "diverged"} if error is None else {"valid": {"NRMSE": error}})
+        rates = [run.training.optimiser.rate for run in study.tried(store)]
+        return rates, study.chosen(store).training.optimiser.rate, study.at_the_end(store)
+
+    @pytest.mark.parametrize(
+        ("errors", "rates", "chosen", "end"),
+        [
+            ((5, 3, 1, 2, 4), [1e-3, 1e-2, 1e-1], 1e-2, False),
+            ((2, 1, 3, 4, 5), [1e-4, 1e-3, 1e-2, 1e-1], 1e-3, False),
+            ((1, 2, 3, 4, 5), [1e-4, 1e-3, 1e-2, 1e-1], 1e-4, True),
+            ((5, 4, 3, 2, 1), [1e-3, 1e-2, 1e-1, 1.0], 1.0, True),
+            ((1, None, None, None, 9), [1e-4, 1e-3, 1e-2, 1e-1], 1e-4, True),
+        ],
+    )
+    def test_goes_on_while_the_best_is_at_an_end(self, tmp_path, errors, rates, chosen, end):
+        assert self.tried(tmp_path, dict(zip(self.RATES, errors, strict=True))) == (rates, chosen, end)
+
+    def test_without_a_first_part_all_are_tried(self, tmp_path):
+        errors = dict(zip(self.RATES, (5, 3, 1, 2, 4), strict=True))
+        assert self.tried(tmp_path, errors, None) == (list(self.RATES), 1e-2, False)
+
+    def test_the_text_keeps_what_is_tried_first_and_failures_are_listed(self, tmp_path):
+        study = self.study()
+        assert Study.parse(study.text) == study
+        store = Store(tmp_path)
+        for run in study.candidates:
+            store.keep(run.text, {"failed": "nan"} if run is study.candidates[3] else {"valid": {"NRMSE": 1.0}})
+        assert study.diverged(store) == [(1e-1, "nan")]

@@ -39,9 +39,9 @@ def test_report_page_and_answers_need_no_data(name, tmp_path, monkeypatch):
 def test_simulated_orders_need_no_data(tmp_path, monkeypatch):
     monkeypatch.setenv("TRANSUN_DATA", str(tmp_path / "nowhere"))
     work = REPRODUCTIONS["industrial"].work(Workspace(tmp_path, quick=True))
-    assert len(work.computations) == 20  # ten methods, two seeds
+    assert len(work.computations) == 22  # ten methods, two seeds, and two references
     path, count = write_plan([REPRODUCTIONS["industrial"]], Workspace(tmp_path, quick=True))
-    assert count == 20
+    assert count == 22
     assert read_work(path.read_text().splitlines()) == ([], list(work.computations))
 
 
@@ -54,8 +54,8 @@ def test_shared_work_is_planned_once(tmp_path):
 
     both = [REPRODUCTIONS["comparison"], REPRODUCTIONS["ranking"]]
     work = gather_work(both, Encoded(tmp_path, quick=True))
-    assert len(work.lines) == 12  # the methods of the ranking are among those of the comparison
-    assert len(work.studies) == 12 + 10
+    assert len(work.lines) == 16  # the methods of the ranking are among those of the comparison
+    assert len(work.studies) == 16 + 14
 
 
 def test_an_unknown_row_of_the_leaderboard_is_named(tmp_path):

@@ -5,9 +5,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from transun.training.optimisers import Adam
 from transun_paper.datasets.public import PUBLIC
 from transun_paper.lab.methods import METHODS, Method
-from transun_paper.lab.protocol import ADAM, SGDS, Budget, Study, TuningProtocol
+from transun_paper.lab.protocol import ADAM, FIRST, SGDS, Budget, Study, TuningProtocol
 from transun_paper.lab.run import lab_recipe
 from transun_paper.lab.sources import encode_public
 
@@ -53,7 +54,7 @@ class Board:
         """The studies that the board needs, by data set and method."""
         return {
             (name, method.name): self.protocol.study(
-                keys[name], method.head, method.correction, balanced=method.balanced
+                keys[name], method.head, method.correction, balanced=method.balanced, fused=method.fused
             )
             for name in self.datasets
             for method in self.methods
@@ -69,9 +70,9 @@ _BUDGETS = {
     "eu_health": Budget(1024, 12),
     "movietweetings": Budget(512, 8),
 }
-FULL_BOARD = Board(TuningProtocol(ADAM, budgets=_BUDGETS), rows={"globo": 150_000})
+FULL_BOARD = Board(TuningProtocol(ADAM, FIRST, budgets=_BUDGETS), rows={"globo": 150_000})
 QUICK_BOARD = Board(
-    TuningProtocol(ADAM[1:2], seeds=2, training=lab_recipe(patience=1), otherwise=Budget(128, 2)),
+    TuningProtocol((Adam(1e-3),), None, seeds=2, training=lab_recipe(patience=1), otherwise=Budget(128, 2)),
     rows=dict.fromkeys(PUBLIC, 3_000),
 )
 # The same data and seeds by SGD, for the methods that the paper's argument is about.

@@ -9,6 +9,7 @@ import torch
 from transun.models.network import Model
 from transun.training.calibration import balance, calibrate
 from transun.training.evaluation import predict, predict_with_kappa
+from transun.training.fusion import fuse
 from transun.training.history import History
 from transun_paper.lab.encoded_dataset import EncodedDataset
 from transun_paper.lab.measures import Predictions, measure_predictions
@@ -22,7 +23,9 @@ def execute(runs: Sequence[Run], data: EncodedDataset) -> list[dict[str, Any]]:
     A method that refuses the targets, or that diverges, has a report too: {"failed": reason}.
     """
     if len({run.trained for run in runs}) != 1:
-        raise ValueError("execute takes runs that differ in their correction and balance only: group them first")
+        raise ValueError(
+            "execute takes runs that differ in their correction, balance and fusion only: group them first"
+        )
     first = runs[0]
     model = Model(first.backbone.build(data), first.head, first.seed)
     try:
@@ -38,6 +41,8 @@ def _report(run: Run, data: EncodedDataset, model: Model, history: History) -> d
         model = calibrate(model, data.valid, run.correction)
     if run.balanced:
         model = balance(model, data.train, data.valid)
+    if run.fused:
+        model = fuse(model, data.valid)
     train, valid = (predict(model, part) for part in (data.train, data.valid))
     test, kappa = predict_with_kappa(model, data.test)
     if not all(bool(part.isfinite().all()) for part in (train, valid, test)):

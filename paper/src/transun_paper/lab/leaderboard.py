@@ -47,7 +47,8 @@ def collect(
         ]
         for row in external:
             reports[row.name] = external_reports(row, keys[name], store, cache)
-            entries.append(_entry(row.name, reports[row.name]) | {"rate": None, "at_the_end": False})
+            entry = _entry(row.name, reports[row.name])
+            entries.append(entry | {"rate": None, "at_the_end": False, "diverged_rates": []})
         _mark_best(entries, reports)
         tables.append({"dataset": name, "rows": about["sizes"], "split": about["notes"], "entries": entries})
     return {
@@ -78,12 +79,14 @@ def external_reports(row: ExternalMethod, key: str, store: Store, cache: Path) -
 
 def _entry(name: str, reports: Reports) -> dict[str, Any]:
     """A row of one table: means over seeds with their errors, and the value of every seed."""
-    failed = next((report["failed"] for report in reports if "failed" in report), None)
-    if failed is not None:
-        return {"method": name, "failed": failed}
+    failed = [report["failed"] for report in reports if "failed" in report]
+    if len(failed) == len(reports):
+        return {"method": name, "failed": failed[0]}
+    diverged = {"diverged": f"{len(failed)} of {len(reports)} seeds: {failed[0]}"} if failed else {}
+    reports = [report for report in reports if "failed" not in report]
     names = [metric.name for metric in TEST_METRICS if metric.name in reports[0]["metrics"]]
     means = {metric: mean_with_error(reports, metric) for metric in names}
-    return {
+    return diverged | {
         "method": name,
         "metrics": {metric: value for metric, (value, _) in means.items()},
         "errors": {metric: error for metric, (_, error) in means.items()},
@@ -94,7 +97,11 @@ def _entry(name: str, reports: Reports) -> dict[str, Any]:
 
 
 def _rate(study: Study, store: Store) -> dict[str, Any]:
-    return {"rate": study.chosen(store).training.optimiser.rate, "at_the_end": study.at_the_end(store)}
+    return {
+        "rate": study.chosen(store).training.optimiser.rate,
+        "at_the_end": study.at_the_end(store),
+        "diverged_rates": study.diverged(store),
+    }
 
 
 def _mean(reports: Reports, quantity: str) -> float | None:

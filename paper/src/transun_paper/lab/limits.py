@@ -23,6 +23,10 @@ def unbiased(distribution: Distribution, head: Head) -> float:
     return 0.0
 
 
+def unknown(distribution: Distribution, head: Head) -> None:
+    """No closed form is known."""
+
+
 def retransformed(transform: Transform) -> Limit:
     """The limit of T-MSE, T⁻¹(E[T(y)])."""
 

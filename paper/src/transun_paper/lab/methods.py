@@ -47,12 +47,13 @@ from transun_paper.lab.measures import Predictions
 
 @dataclass(frozen=True)
 class Method:
-    """A head under a name, perhaps with a correction after training or balanced at the end."""
+    """A head under a name, perhaps with a correction after training, balanced at the end, or fused with its base."""
 
     name: str
     head: Head = field(compare=False)
     correction: Correction | None = field(default=None, compare=False)
     balanced: bool = field(default=False, compare=False)
+    fused: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -121,6 +122,7 @@ METHODS: tuple[Method, ...] = (
     Method("LogSUN + ranking of f", Ranked(LogSUN(), on=("inner.point",))),
     Method("LogSUN + ranking of z", Ranked(LogSUN(), on=("bias",))),
     Method("LogSUN + ranking of both", Ranked(LogSUN())),
+    Method("LogSUN + fusion", LogSUN(), fused=True),
     Method("GTS of WLR (D2Q)", GTS(Scaled(WLR(quantile=0.6)))),
     Method("GTS of LogNormal", GTS(LogNormal())),
     Method("GTS of MDME (likeliest bucket)", GTS(MDME(choice=most_likely_bucket))),

@@ -153,7 +153,7 @@ class _Queue:
         costs: dict[tuple[object, ...], float] = {}
         for study in self.studies:
             decided = study.decided(self.store)
-            for run in study.finals(self.store) if decided else study.candidates:
+            for run in study.finals(self.store) if decided else study.tried(self.store):
                 if run.text not in self.store:
                     costs[run.trained] = _cost(run, self.cache)
             if not decided:
@@ -172,7 +172,7 @@ class _Queue:
         for study in self.studies:
             decided = study.decided(self.store)
             undecided += [] if decided else [study]
-            for run in study.finals(self.store) if decided else study.candidates:
+            for run in study.finals(self.store) if decided else study.tried(self.store):
                 if self._begin(run.text):
                     runs[run.text] = run
         self.studies = undecided

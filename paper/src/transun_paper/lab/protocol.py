@@ -14,26 +14,36 @@ from transun.training.recipe import Recipe
 from transun_paper.lab.run import MLP, Run, lab_recipe
 from transun_paper.lab.store import Store
 
-ADAM: tuple[Optimiser, ...] = (Adam(3e-4), Adam(1e-3), Adam(3e-3))
-SGDS: tuple[Optimiser, ...] = (SGD(1e-2), SGD(1e-1), SGD(1.0))
+# The three in the middle are tried first; those beyond only where the best is at an end.
+ADAM: tuple[Optimiser, ...] = tuple(map(Adam, (3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2)))
+SGDS: tuple[Optimiser, ...] = tuple(map(SGD, (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2)))
+FIRST = (2, 5)
 
 
 @dataclass(frozen=True)
 class Study:
     """Runs that are compared on the validation rows, and the seeds with which the best one is repeated.
 
-    A single run is a study with one candidate.
+    Candidates are in the order of a setting, mostly the learning rate. Those of `first` are tried first; as long as the
+    best one so far is at an end of what was tried, the next one beyond is tried too. So the best rate lies inside,
+    wherever it is, and nobody pays for rates that are far off. A single run is a study with one candidate.
+
+    Args:
+        candidates: in the order of the setting.
+        seeds: with which the best one is repeated.
+        first: the first and the last but one of those tried first, by their index; None tries all.
+
     """
 
     candidates: tuple[Run, ...]
     seeds: tuple[int, ...] = (0,)
+    first: tuple[int, int] | None = None
 
     @property
     def text(self) -> str:
         """One line of JSON, as a worker reads it."""
-        return json.dumps(
-            {"candidates": [run.spec for run in self.candidates], "seeds": self.seeds}, ensure_ascii=False
-        )
+        spec = {"candidates": [run.spec for run in self.candidates], "seeds": self.seeds, "first": self.first}
+        return json.dumps(spec, ensure_ascii=False)
 
     @classmethod
     def parse(cls, text: str) -> "Study":
@@ -42,17 +52,40 @@ class Study:
         if "candidates" not in spec:
             run = Run.from_spec(spec)
             return cls((run,), (run.seed,))
-        return cls(tuple(map(Run.from_spec, spec["candidates"])), tuple(spec["seeds"]))
+        first = spec.get("first")
+        return cls(
+            tuple(map(Run.from_spec, spec["candidates"])), tuple(spec["seeds"]), None if first is None else tuple(first)
+        )
+
+    def tried(self, store: Store) -> tuple[Run, ...]:
+        """The candidates that are to be compared, as far as the reports so far tell."""
+        low, high = self.first or (0, len(self.candidates))
+        while all(run.text in store for run in self.candidates[low:high]):
+            errors = [validation(store.read(run.text)) for run in self.candidates[low:high]]
+            best = errors.index(min(errors))
+            if best == 0 and low > 0:
+                low -= 1
+            elif best == len(errors) - 1 and high < len(self.candidates):
+                high += 1
+            else:
+                break
+        return self.candidates[low:high]
 
     def decided(self, store: Store) -> bool:
-        """Whether the winner is known: there is only one candidate, or each has its report."""
-        return len(self.candidates) == 1 or all(run.text in store for run in self.candidates)
+        """Whether the winner is known: there is only one candidate, or each that is to be compared has its report."""
+        return len(self.candidates) == 1 or all(run.text in store for run in self.tried(store))
 
     def chosen(self, store: Store) -> Run:
         """The candidate of least validation NRMSE; the first of equals, or where all failed."""
         if len(self.candidates) == 1:
             return self.candidates[0]
-        return min(self.candidates, key=lambda run: validation(store.read(run.text)))
+        return min(self.tried(store), key=lambda run: validation(store.read(run.text)))
+
+    def diverged(self, store: Store) -> list[tuple[float, str]]:
+        """The learning rates that were tried and failed, each with the reason."""
+        runs = [run for run in self.tried(store) if run.text in store]
+        reports = [(run.training.optimiser.rate, store.read(run.text)) for run in runs]
+        return [(rate, report["failed"]) for rate, report in reports if "failed" in report]
 
     def finals(self, store: Store) -> list[Run]:
         """The runs that are reported: the chosen one with every seed; a single one where every candidate failed."""
@@ -62,7 +95,7 @@ class Study:
         return [chosen.with_seed(seed) for seed in self.seeds]
 
     def at_the_end(self, store: Store) -> bool:
-        """Whether the winner is the first or last of three or more: a wider grid might contain a better rate."""
+        """Whether the winner is the first or last of all candidates: a wider grid might contain a better rate."""
         ends = (self.candidates[0], self.candidates[-1])
         return len(self.candidates) > 2 and self.chosen(store) in ends
 
@@ -99,7 +132,8 @@ class TuningProtocol:
     have the smaller loss.
 
     Args:
-        optimisers: the grid, tried with the first seed.
+        optimisers: the grid by ascending rate, tried with the first seed.
+        first: which of them are tried first, by index; None tries all. See `Study`.
         seeds: how many seeds the chosen one is repeated with.
         training: everything else about training; optimiser, batch and epochs are replaced.
         budgets: by name of the data set.
@@ -108,6 +142,7 @@ class TuningProtocol:
     """
 
     optimisers: tuple[Optimiser, ...] = ADAM
+    first: tuple[int, int] | None = None
     seeds: int = 5
     training: Recipe = lab_recipe()
     budgets: Mapping[str, Budget] = field(default_factory=dict)
@@ -120,13 +155,14 @@ class TuningProtocol:
         correction: Correction | None = None,
         backbone: Any = MLP(),
         balanced: bool = False,
+        fused: bool = False,
     ) -> Study:
         """The runs of one method on one data set, given by its key."""
         candidates = [
-            Run(dataset, head, self.training_for(dataset, optimiser), backbone, correction, balanced)
+            Run(dataset, head, self.training_for(dataset, optimiser), backbone, correction, balanced, fused=fused)
             for optimiser in self.optimisers
         ]
-        return Study(tuple(candidates), tuple(range(self.seeds)))
+        return Study(tuple(candidates), tuple(range(self.seeds)), self.first)
 
     def training_for(self, dataset: str, optimiser: Optimiser) -> Recipe:
         """The training that a data set, given by its key, gets with an optimiser of the grid."""
@@ -149,13 +185,16 @@ class TuningProtocol:
 
     @property
     def _choice(self) -> str:
-        rates = ", ".join(f"{type(optimiser).__name__} {optimiser.rate:g}" for optimiser in self.optimisers)
+        low, high = self.first or (0, len(self.optimisers))
+        rates = ", ".join(f"{type(optimiser).__name__} {optimiser.rate:g}" for optimiser in self.optimisers[low:high])
+        ends = f"down to {self.optimisers[0].rate:g} and up to {self.optimisers[-1].rate:g}"
+        wider = f" Where that is the least or the largest tried, the next one beyond is tried too, {ends}."
         if len(self.optimisers) == 1:
             return f"One optimiser for every method, not tuned: {rates}, {self.seeds} seeds."
         return (
             f"Every method gets its own learning rate on every data set: of {rates} the one of least NRMSE on the "
-            f"validation rows, with seed 0; then {self.seeds} seeds at that rate. NRMSE of predictions is in units of "
-            "the target and least for E[y|x], whatever a method calls its loss."
+            f"validation rows, with seed 0; then {self.seeds} seeds at that rate.{wider if self.first else ''} NRMSE "
+            "of predictions is in units of the target and least for E[y|x], whatever a method calls its loss."
         )
 
 

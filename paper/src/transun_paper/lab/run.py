@@ -77,6 +77,7 @@ class Run:
         correction: learned from the validation rows after training, and applied to every prediction.
         balanced: whether a factor then makes the total of training and validation rows right; see `balance`.
         seed: of the initial weights and of the order of rows.
+        fused: whether the base is predicted where validation rows find its order better; see `fuse`.
 
     >>> run = Run("globo-1a2b3c4d", LogMSE())
     >>> Run.parse(run.text).text == run.text
@@ -91,13 +92,14 @@ class Run:
     correction: Correction | None = None
     balanced: bool = False
     seed: int = 0
+    fused: bool = False
 
     @property
     def spec(self) -> dict[str, Any]:
         """The run as plain values, its objects as texts."""
         # A default is left out of the cache key, so that results from before the argument existed are still found.
-        balanced = {"balanced": True} if self.balanced else {}
-        return balanced | {
+        options = {name: True for name in ("balanced", "fused") if getattr(self, name)}
+        return options | {
             "dataset": self.dataset,
             "head": dumps(self.head),
             "training": dumps(self.training),
@@ -125,8 +127,8 @@ class Run:
     def from_spec(cls, spec: Mapping[str, Any]) -> "Run":
         """The inverse of `spec`."""
         objects = {name: loads(spec[name], NAMES) for name in ("head", "training", "backbone", "correction")}
-        balanced = bool(spec.get("balanced", False))
-        return cls(dataset=spec["dataset"], balanced=balanced, seed=int(spec["seed"]), **objects)
+        options = {name: bool(spec.get(name, False)) for name in ("balanced", "fused")}
+        return cls(dataset=spec["dataset"], seed=int(spec["seed"]), **options, **objects)
 
     def with_seed(self, seed: int) -> "Run":
         """The same run with another seed."""

@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 
 from transun.heads import (
+    CLTM,
     CREAD,
+    CTM,
     GTS,
     MAE,
     MDME,
@@ -13,9 +15,12 @@ from transun.heads import (
     ZILN,
     Head,
     LogNormal,
+    LogNormalMixture,
     LogSUN,
     OptDist,
     PointHead,
+    Scaled,
+    SplineFlow,
     TranSUN,
 )
 from transun.heads.bins import EAD, equal_width
@@ -77,6 +82,35 @@ def advanced() -> list[SyntheticMethod]:
         SyntheticMethod("CREAD", "α = 0.5", CREAD(4, EAD(0.5)), limits.midpoints),
         SyntheticMethod("OptDist", "-", OptDist(), limits.lognormal),
         SyntheticMethod("LogSUN", "-", LogSUN(), limits.unbiased, squared_error),
+    ]
+
+
+# The paper's figure of model assumptions, in formulas: ε is noise of mean 0, φ the density of a standard normal.
+ASSUMPTIONS = {
+    "MSE": "y = f(x) + ε; the mean is learned whatever the noise is, in the unit of y with its whole tail",
+    "T-MSE": "T(y) = f(x) + ε; what is learned is T⁻¹(E[T(y)]), which is the mean for a linear T alone",
+    "MDM": "the density of y is Σ πₖ(x)·φ(y; μₖ(x), σₖ(x)), here of ln(1 + y); 3 numbers for every component",
+    "NF": "h(y; x) ~ N(0, 1) for a monotone spline h; the mean is an integral over the inverse of h",
+    "CTM": "Φ(h(y; x)) is the distribution of y, h a sum of basis functions with coefficients that depend on x",
+    "CLTM": "α(x) + β(x)·h₀(y) ~ N(0, 1) for one h₀ for all x",
+    "TranSUN": "y·κ(f) = z(x) + ε with κ = 1/(|T⁻¹(f)| + ε₀): one output beside T-MSE, and the mean for any noise",
+    "GTS": "y·κ(u) = z(x) + ε for any model u and any κ > 0; here u is the median of ln(1 + y), κ = 1/(|u| + 1)",
+}
+LEARN_THE_MEAN = ("MSE", "TranSUN", "GTS")
+
+
+def assumptions() -> list[SyntheticMethod]:
+    """The methods of the paper's figure of assumptions, each as the head that makes that assumption."""
+    gts = GTS(PointHead(Log1p(), absolute), ReciprocalPoint())
+    return [
+        SyntheticMethod("MSE", "-", Scaled(MSE()), limits.unbiased),
+        SyntheticMethod("T-MSE", "ln(y+1)", PointHead(Log1p()), limits.retransformed(Log1p())),
+        SyntheticMethod("MDM", "3 log-normals", LogNormalMixture(), limits.unknown),
+        SyntheticMethod("NF", "spline", SplineFlow(), limits.unknown),
+        SyntheticMethod("CTM", "-", CTM(), limits.unknown),
+        SyntheticMethod("CLTM", "-", CLTM(), limits.unknown),
+        SyntheticMethod("TranSUN", "ln(y+1)", LogSUN(), limits.unbiased, squared_error),
+        SyntheticMethod("GTS", "MAE, 1/(|u|+ε)", gts, limits.unbiased, squared_error),
     ]
 
 

@@ -13,6 +13,7 @@ _COLOURS = {
     "LogMSE": "#d55e00",
     "LogSUN": "#0072b2",
     "MSE": "#009e73",
+    "OptDist": "#cc79a7",
     "S0": "#009e73",
     "S1": "#d55e00",
     "S2": "#0072b2",
@@ -73,6 +74,10 @@ def _schemes(panels: Sequence[Mapping[str, Any]]) -> Any:
         ]
 
     return _stack(panels, rows)
+
+
+def _iterations(panels: Sequence[Mapping[str, Any]]) -> Any:
+    return _stack(panels, lambda panel: [_lines(_points(panel), "epochs", "NRMSE", "NRMSE, training rows")])
 
 
 def _bins(panels: Sequence[Mapping[str, Any]]) -> Any:
@@ -140,7 +145,7 @@ def _points(panel: Mapping[str, Any]) -> list[ChartRow]:
         biases = [point["terms"].get("bias", 0.0) for point in curve["looks"]]
         for point, loss, bias in zip(curve["looks"], losses, biases, strict=True):
             row = {"series": label, "epochs": point["step"] * curve["batch_size"] / curve["rows"]}
-            row |= {name: point[name] for name in ("PGR", "TRE", "MRE")}
+            row |= {name: point[name] for name in ("PGR", "TRE", "MRE", "NRMSE") if name in point}
             rows.append(row | {"loss": loss / max(losses), "bias": bias / (max(biases) or 1.0)})
     return rows
 
@@ -237,6 +242,7 @@ def _configured(chart: Any) -> Any:
 _CHARTS: dict[str, Callable[[Sequence[Mapping[str, Any]]], Any]] = {
     "fig_training": _training,
     "fig_schemes": _schemes,
+    "fig_iterations": _iterations,
     "fig_bins": _bins,
     "fig_bins_industrial": _bins,
     "fig_epsilon": _epsilon,

@@ -39,6 +39,7 @@ def leaderboard_page(report: Mapping[str, Any]) -> str:
         parts += _failures(dataset)
     if "sgd" in report:
         parts += ["## By SGD", report["sgd"]["protocol"], by_optimiser_table(report, report["sgd"])]
+        parts += [part for dataset in report["sgd"]["tables"] for part in _failures(dataset, dataset["dataset"])]
     parts += [
         "## One row",
         "One command makes one row, and repeats no run that is in its folder of runs:",
@@ -133,6 +134,16 @@ def _number(value: float | None, form: str, unit: float = 1.0) -> str:
     return "–" if value is None else form.format(value * unit)
 
 
-def _failures(dataset: Mapping[str, Any]) -> list[str]:
-    lines = [f"- {entry['method']}: {entry['failed']}" for entry in dataset["entries"] if "failed" in entry]
-    return ["Left out:\n\n" + "\n".join(lines)] if lines else []
+def _failures(dataset: Mapping[str, Any], where: str = "") -> list[str]:
+    """What diverged: whole methods, some of their seeds, or some of the learning rates that were tried."""
+    lines = []
+    for entry in dataset["entries"]:
+        if "failed" in entry:
+            lines.append(f"- {entry['method']}: {entry['failed']}")
+            continue
+        if "diverged" in entry:
+            lines.append(f"- {entry['method']}, {entry['diverged']}; its row has the others")
+        if entry.get("diverged_rates"):
+            rates = ", ".join(f"{rate:g}" for rate, _ in entry["diverged_rates"])
+            lines.append(f"- {entry['method']} at a rate of {rates}: {entry['diverged_rates'][0][1]}")
+    return [f"Failed{f' on {where}' if where else ''}:\n\n" + "\n".join(lines)] if lines else []

@@ -18,6 +18,7 @@ _HEADINGS = {
     "STRE": "signed TRE",
     "NDCG": "NDCG@All",
     "TopNDCG": "NDCG@10 %",
+    "TopXAUC": "XAUC, top 30 %",
 }
 
 
@@ -35,7 +36,7 @@ def paper_page(report: Mapping[str, Any]) -> str:
         parts += [f"### {dataset['dataset']}", ours(dataset, report["columns"]), *_failures(dataset)]
     if "costs" in report:
         parts += ["### Memory and operations, counted from our modules", _costs(report["costs"])]
-    parts.append("## The paper")
+    parts += ["## The paper"] if report["paper"] else []
     parts += [printed(paper) for paper in report["paper"]]
     if report["notes"]:
         parts.append("\n".join(f"- {note}" for note in report["notes"]))
@@ -147,6 +148,10 @@ def _plain(value: float | None) -> str:
 
 def _failures(dataset: Mapping[str, Any]) -> list[str]:
     lines = [f"- {row['method']} {row['label']}: {row['failed']}" for row in dataset["rows"] if "failed" in row]
+    for row in dataset["rows"]:
+        if "cells" in row and row.get("diverged_rates"):
+            rates = ", ".join(f"{rate:g}" for rate, _ in row["diverged_rates"])
+            lines.append(f"- {row['method']} {row['label']} at a rate of {rates}: {row['diverged_rates'][0][1]}")
     return ["Failed or missing:\n\n" + "\n".join(lines)] if lines else []
 
 

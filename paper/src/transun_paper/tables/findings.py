@@ -155,6 +155,18 @@ def near(rows: Rows, first: Side, second: Side, metric: str, margin: float, shar
     return Finding(holds, numbers + leaning)
 
 
+def gains(rows: Rows, first: Side, second: Side, metric: str, least: float) -> Finding:
+    """Whether the first's metric is above the second's by more than `least`: by the 95 % interval of the difference."""
+    obstacle = _obstacle(rows, (first, second), metric)
+    if obstacle is not None:
+        return obstacle
+    gap = rows.minus(first.reports, second.reports, metric)
+    reach = 1.96 * gap.error
+    holds = YES if gap.value - reach > least else NO if gap.value + reach < least else UNDECIDED
+    numbers = f"{metric} of {first.name} minus {second.name} {gap.value:+.4f} ± {reach:.4f}, the claim is {least:+g}"
+    return Finding(holds, numbers + _leaning(holds, gap.value > least))
+
+
 def below(first: Sequence[float], second: Sequence[float], evidence: str) -> Finding:
     """Whether values are below others, by a t-test paired by seed; the p-value is appended to the evidence."""
     p = paired_t(first, second)

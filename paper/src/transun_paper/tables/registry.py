@@ -1,6 +1,17 @@
 """Every real-data table and every figure of the paper, by the name of its report."""
 
-from transun_paper.tables import ablations, comparison, curves, debiasing, figures, industrial, online, variance
+from transun_paper.tables import (
+    ablations,
+    comparison,
+    curves,
+    debiasing,
+    figures,
+    industrial,
+    online,
+    sgd,
+    techniques,
+    variance,
+)
 from transun_paper.tables.table import GpuPart, Part
 
 _TABLES: tuple[Part, ...] = (
@@ -13,12 +24,15 @@ _TABLES: tuple[Part, ...] = (
     ablations.INSTANCE_TABLE,
     ablations.SHARING_TABLE,
     variance.VARIANCE,
+    techniques.TECHNIQUES,
+    sgd.BY_SGD,
     industrial.INDUSTRIAL_CPU,
     online.ONLINE,
 )
 _FIGURES: tuple[Part, ...] = (
     curves.TRAINING,
     curves.SCHEME_CURVES,
+    curves.ITERATIONS,
     figures.BINS,
     figures.EPSILON,
     figures.DENSITIES,

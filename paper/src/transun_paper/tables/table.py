@@ -93,6 +93,7 @@ class PaperRow:
     label: str
     head: Head = field(compare=False)
     correction: Correction | None = field(default=None, compare=False)
+    fused: bool = field(default=False, compare=False)
 
     @property
     def id(self) -> tuple[str, str]:
@@ -115,7 +116,7 @@ class Tuned:
     """The leaderboard's tuning: a rate chosen on the validation rows, then all seeds. Both share their runs."""
 
     def study(self, protocol: TuningProtocol, key: str, row: PaperRow) -> Study:
-        return protocol.study(key, row.head, row.correction)
+        return protocol.study(key, row.head, row.correction, fused=row.fused)
 
     def statement(self, protocol: TuningProtocol) -> str:
         return protocol.statement
@@ -160,7 +161,7 @@ def variant_rows() -> tuple[PaperRow, ...]:
 def leaderboard_row(method: str, label: str, name: str) -> PaperRow:
     """A method of the leaderboard, under the paper's name."""
     listed = next(listed for listed in METHODS if listed.name == name)
-    return PaperRow(method, label, listed.head, listed.correction)
+    return PaperRow(method, label, listed.head, listed.correction, listed.fused)
 
 
 class StudiedRows:
@@ -220,9 +221,12 @@ class PaperTable(StudiedRows):
         protocol = protocol_of(quick)
         tables, claims = [], []
         for name in kept(keys, self.skipped):
-            reports = {row.id: self.tuning.study(protocol, keys[name], row).reports(store) for row in self.rows}
+            studies = {row.id: self.tuning.study(protocol, keys[name], row) for row in self.rows}
+            reports = {row: study.reports(store) for row, study in studies.items()}
             entries = [
-                table_row(row.id, reports, self.columns, self.measured, self.against.get(row.id)) for row in self.rows
+                table_row(row, reports, self.columns, self.measured, self.against.get(row))
+                | {"diverged_rates": study.diverged(store)}
+                for row, study in studies.items()
             ]
             tables.append({"dataset": name, "rows": entries})
             claims += self.claims(reports, name)
