@@ -55,7 +55,7 @@ def graphs(folder: Path, formats: dict[str, str]) -> tuple[dict[tuple[str, int],
         model = Model(backbone, head)
         fit(model, data.take(torch.arange(TRAINED)), plain_recipe())
         for runtime, suffix in formats.items():
-            found = export(TableModel(features, model, "y"), folder / f"{side}{suffix}")
+            found = export(TableModel(features, model, "y"), folder / f"{side}{suffix}", encoded=True, original=False)
             print(f"{runtime}, {side}: differs from the model by {found.difference:.1e}", flush=True)
             loaded[runtime, side] = LOADERS[runtime](found.path)
     return loaded, backbone, data.x

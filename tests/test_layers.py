@@ -11,9 +11,10 @@ OWNERS = {
     "dask": {"engines"},
     "duckdb": {"engines"},
     "lightgbm": {"training"},
-    "onnx": {"tables"},
+    "onnx": {"estimators", "tables"},
+    "onnxmltools": {"estimators"},
     "onnxruntime": {"tables"},
-    "onnxscript": {"tables"},
+    "onnxscript": {"estimators", "tables"},
     "pandas": set(),
     "polars": set(),
     "pyspark": {"engines"},
@@ -21,6 +22,7 @@ OWNERS = {
     "rich": {"support", "report", "cli"},
     "safetensors": {"models"},
     "scipy": {"metrics", "estimators", "diagnosis", "experiments"},
+    "skl2onnx": {"estimators"},
     "sklearn": {"estimators", "training"},
     "tabm": {"backbones"},
     "tea_tasting": {"experiments"},
@@ -76,4 +78,4 @@ class TestTheRules:
         assert "transun.models.network.Model" not in module.imports_at_run_time
 
     def test_libraries_that_are_imported_by_name_count(self):
-        assert "onnxruntime" in PRODUCT["transun.tables.graph_export"].libraries
+        assert "onnxruntime" in PRODUCT["transun.tables.onnx_graph"].libraries

@@ -323,7 +323,7 @@ def test_export_predicts_as_the_model_does(here, run, ending):
     if ending == "onnx":
         runtime = pytest.importorskip("onnxruntime")
         pytest.importorskip("onnxscript")
-    told = json.loads(run("export", "model", "--out", f"m.{ending}", "--json").out)
+    told = json.loads(run("export", "model", "--out", f"m.{ending}", "--encoded", "--json").out)
     assert told["max_relative_difference"] < 1e-4
     features = Features.from_json((here / "m.features.json").read_text())
     x = features.encode("orders.csv")
@@ -333,12 +333,13 @@ def test_export_predicts_as_the_model_does(here, run, ending):
         session = runtime.InferenceSession(f"m.{ending}")
         found = session.run(["prediction"], {name: value.numpy() for name, value in x.items()})[0]
     else:
-        found = torch.export.load(f"m.{ending}").module()(x).detach().numpy()
+        found = torch.export.load(f"m.{ending}").module()(x)["prediction"].detach().numpy()
     np.testing.assert_allclose(found, expected, rtol=1e-4)
     document = json.loads((here / f"m.{ending}.json").read_text())
     assert {one["name"]: one["dtype"] for one in document["inputs"]} == {
         name: str(value.dtype).removeprefix("torch.") for name, value in x.items()
     }
+    assert document["certificate"]["whole"]["rows"] > 0
 
 
 def test_info_of_data_model_and_installation(here, run):

@@ -2,6 +2,8 @@
 
 import json
 import operator
+import subprocess
+import sys
 from collections import Counter
 from functools import partial
 
@@ -12,8 +14,9 @@ import torch
 from transun import GTS, MSE, ZILN, Features, LogMSE, LogSUN, Recipe, Scaled, calibrate, train
 from transun.corrections import BinnedSmearing
 from transun.tables import graph_export
-from transun.tables.graph_export import export, sample_rows
+from transun.tables.graph_export import export
 from transun.tables.model import TableModel, embedding_mlp, tabm
+from transun.tables.prediction import predict_in_chunks
 
 pytest.importorskip("pyarrow")
 
@@ -42,8 +45,17 @@ def trained(data, head, backbone=embedding_mlp):
     return train(data, "gmv", head, features=Features(kinds), backbone=backbone, recipe=recipe, progress=False)
 
 
+MIXTURES = {}
+
+
 def mixture(data):
-    """Trees and a network, as by default; trees need more rows."""
+    """Trees and a network, as by default; trees need more rows. Trained once, since it takes long."""
+    if "model" not in MIXTURES:
+        MIXTURES["model"] = train_mixture(data)
+    return MIXTURES["model"]
+
+
+def train_mixture(data):
     more = {name: np.concatenate([values] * 3) for name, values in data.items()}
     model = trained(more, None, partial(tabm, hidden=(8,), members=2))
     assert len(model.history.parts) == 3
@@ -64,65 +76,165 @@ HEADS = {
 }
 
 
+def rows_of(data, rows):
+    return {column: values[rows] for column, values in data.items()}
+
+
+MISSING = -(2**63)  # also what numpy makes of NaT
+EXTREME = {
+    "user.id": np.array([4, 99, MISSING, 1]),
+    "genres": np.array(["x| y |stranger", "", " w", "none of them"], object),
+    "price": np.array([np.nan, -3.0, 1e3, 0.0]),
+    "spent": np.array([1e12, np.nan, -1e12, 1e-12]),
+    "when": np.array([MISSING, 0, -1, 4 * 10**15]),
+}
+
+
+def as_inputs(data):
+    """The columns of the data as the inputs of an ONNX file."""
+    columns = {name: values for name, values in data.items() if name != "gmv"}
+    return columns | {
+        "genres": data["genres"].astype(object),
+        "when": data["when"].astype("datetime64[us]").astype(int),
+    }
+
+
+def as_table(inputs):
+    """The inputs of an ONNX file as a table: None for missing."""
+    import pyarrow as pa
+
+    missing = {name: values == MISSING for name, values in inputs.items() if values.dtype == np.int64}
+    columns = {name: pa.array(values, mask=missing.get(name), from_pandas=True) for name, values in inputs.items()}
+    columns["genres"] = pa.array([text or None for text in inputs["genres"]])
+    return pa.table(columns | {"when": columns["when"].cast(pa.timestamp("us"))})
+
+
 @pytest.mark.parametrize("name", HEADS)
 def test_the_loaded_graph_predicts_real_rows(data, tmp_path, name):
     model = HEADS[name](data)
-    exported = export(model, tmp_path / "m.pt2")
+    exported = export(model, tmp_path / "m.pt2", encoded=True)
     graph = torch.export.load(exported.path).module()
     features = Features.from_json(exported.features.read_text())
     for rows in (slice(0, 1), slice(0, 240)):
-        part = {column: values[rows] for column, values in data.items()}
-        expected = model.predict(part)
-        torch.testing.assert_close(graph(features.encode(part)), expected, rtol=1e-5, atol=1e-6)
+        part = rows_of(data, rows)
+        torch.testing.assert_close(
+            graph(features.encode(part))["prediction"], model.predict(part), rtol=1e-5, atol=1e-6
+        )
     assert exported.difference < 1e-5
+
+
+def test_a_torch_graph_takes_columns_without_text_as_they_are(data, tmp_path):
+    model = HEADS["LogSUN"](data)
+    exported = export(model, tmp_path / "m.pt2")
+    graph = torch.export.load(exported.path).module()
+    for inputs in (as_inputs(data), EXTREME):
+        table = as_table(inputs)
+        codes = model.features.encode(table)["genres"]
+        columns = {name: torch.from_numpy(values) for name, values in inputs.items() if name != "genres"}
+        made = graph(columns | {"genres": codes})["prediction"]
+        torch.testing.assert_close(made, model.predict(table), rtol=1e-5, atol=1e-6)
+    meaning = {entry["name"]: entry["meaning"] for entry in exported.inputs}
+    assert meaning["genres"].startswith("encoded: ")
+    assert exported.features.is_file()
 
 
 def test_the_document_says_what_goes_in(data, tmp_path):
     model = HEADS["LogSUN"](data)
-    exported = export(model, tmp_path / "deep" / "m.pt2")
+    exported = export(model, tmp_path / "deep" / "m.pt2", encoded=True)
     document = json.loads(exported.document.read_text())
     x = model.features.encode(data)
     assert {entry["name"]: (entry["dtype"], len(entry["shape"])) for entry in document["inputs"]} == {
         name: (str(value.dtype).removeprefix("torch."), value.ndim) for name, value in x.items()
     }
     meanings = {entry["name"]: entry["meaning"] for entry in document["inputs"]}
-    assert meanings == model.features.meanings
-    assert meanings["spent.rank"].startswith("the rank of a number among those of training, from 0 to 1")
+    assert meanings == {name: f"encoded: {meaning}" for name, meaning in model.features.meanings.items()}
     assert document["target"] == "gmv"
-
-
-def test_samples_cover_every_id(data):
-    model = HEADS["LogSUN"](data)
-    x = sample_rows(model, rows=500)
-    for name, size in model.features.ids.items():
-        assert set(x[name].tolist()) == set(range(size))
-    assert all(0 <= float(x[name].min()) < 0.1 < 0.9 < float(x[name].max()) <= 1 for name in model.features.ranks)
-    assert int(x["genres"].min()) == -1
-    assert int(x["genres"].max()) == model.features.bags["genres"] - 1
+    assert [entry["name"] for entry in document["outputs"]] == ["prediction", "original"]
 
 
 def test_a_graph_that_disagrees_is_not_kept(data, tmp_path, monkeypatch):
     model = HEADS["LogSUN"](data)
-    wrong = lambda network, batch, path: (path.write_bytes(b"x"), lambda rows: 2.0 * network(rows))[1]  # noqa: E731
-    monkeypatch.setitem(graph_export._FORMATS, ".pt2", wrong)
+
+    def wrong(served, path, document):
+        path.write_bytes(b"x")
+        rows = lambda values: {name: torch.from_numpy(value) for name, value in values.items()}  # noqa: E731
+        return lambda values: {name: 2.0 * out.numpy() for name, out in served(rows(values)).items()}
+
+    monkeypatch.setattr(graph_export._Torch, "write", wrong)
     with pytest.raises(ValueError, match="differs from the model"):
-        export(model, tmp_path / "m.pt2")
+        export(model, tmp_path / "m.pt2", encoded=True)
     assert list(tmp_path.iterdir()) == []
 
 
+# Opens the file as anybody would, in a process that cannot import torch or this library.
+STRANGER = """
+import sys
+for name in ("torch", "transun", "pyarrow", "sklearn"):
+    sys.modules[name] = None
+import json, pickle
+import onnxruntime
+session = onnxruntime.InferenceSession(sys.argv[1])
+document = json.loads(session.get_modelmeta().custom_metadata_map["transun"])
+with open(sys.argv[2], "rb") as file:
+    batches = pickle.load(file)
+results = [session.run(["prediction", "original"], batch) for batch in batches]
+types = {each.name: each.type for each in session.get_inputs()}
+with open(sys.argv[2], "wb") as file:
+    pickle.dump((document, types, results), file)
+"""
+
+
 @pytest.mark.parametrize("name", ["corrected", "mixture"])
-def test_onnx_has_a_free_batch_and_named_inputs(data, tmp_path, name):
-    runtime = pytest.importorskip("onnxruntime")
+def test_strangers_predict_from_raw_columns(data, tmp_path, name):
+    pytest.importorskip("onnxruntime")
     pytest.importorskip("onnxscript")
+    import pickle
+
     model = HEADS[name](data)
     exported = export(model, tmp_path / "m.onnx")
-    session = runtime.InferenceSession(str(exported.path))
-    x = model.features.encode(data)
-    assert {argument.name for argument in session.get_inputs()} == set(x)
-    for rows in (slice(3, 4), slice(0, 240)):
-        expected = model.predict({column: values[rows] for column, values in data.items()})
-        got = session.run(["prediction"], {name: value[rows].numpy() for name, value in x.items()})[0]
-        np.testing.assert_allclose(got, expected, rtol=1e-4)
+    assert exported.features is None
+    assert exported.difference < 1e-5
+    whole = as_inputs(data)
+    batches = [whole, {column: values[3:4] for column, values in whole.items()}, EXTREME]
+    (tmp_path / "batches").write_bytes(pickle.dumps(batches))
+    call = [sys.executable, "-c", STRANGER, str(tmp_path / "m.onnx"), str(tmp_path / "batches")]
+    subprocess.run(call, check=True, env={"PATH": ""})
+    document, types, results = pickle.loads((tmp_path / "batches").read_bytes())
+    assert types == {
+        "user.id": "tensor(int64)",
+        "genres": "tensor(string)",
+        "price": "tensor(double)",
+        "spent": "tensor(double)",
+        "when": "tensor(int64)",
+    }
+    assert {entry["name"] for entry in document["inputs"]} == set(types)
+    for batch, (prediction, original) in zip(batches, results, strict=True):
+        table = as_table(batch)
+        np.testing.assert_allclose(prediction, model.predict(table), rtol=1e-5)
+        with torch.no_grad():
+            raw = model.model.raw(model.features.encode(table))
+            undebiased = model.model.over_members(model.model.head.undebiased(raw))
+        np.testing.assert_allclose(original, undebiased, rtol=1e-5)
+
+
+def test_quantiles_are_those_of_the_law(data, tmp_path):
+    runtime = pytest.importorskip("onnxruntime")
+    model = HEADS["law"](data)
+    export(model, tmp_path / "m.onnx", quantiles=(0.1, 0.9), encoded=True, original=False)
+    x = {name: value.numpy() for name, value in model.features.encode(data).items()}
+    (made,) = runtime.InferenceSession(tmp_path / "m.onnx").run(["quantiles"], x)
+    (chunk,) = predict_in_chunks(model, data, quantiles=(0.1, 0.9))
+    np.testing.assert_allclose(made, torch.stack(list(chunk.quantiles.values()), 1), rtol=1e-4)
+    with pytest.raises(ValueError, match="has no quantiles"):
+        export(HEADS["LogSUN"](data), tmp_path / "n.onnx", quantiles=(0.1,))
+
+
+def test_a_column_called_like_an_output_is_refused(tmp_path):
+    pytest.importorskip("onnxscript")
+    table = {"prediction": ["a", "b"] * 20, "gmv": [1.0, 3.0] * 20}
+    model = train(table, "gmv", MSE(), recipe=Recipe(epochs=1), progress=False)
+    with pytest.raises(ValueError, match="column 'prediction' has the name of an output"):
+        export(model, tmp_path / "m.onnx")
 
 
 class Bare(GTS):
@@ -136,7 +248,7 @@ class Bare(GTS):
 def test_a_branch_that_shares_all_adds_little_to_the_graph(data, tmp_path, head):
     targets = {}
     for name, branches in {"with": head, "without": LogMSE()}.items():
-        exported = export(trained(data, branches), tmp_path / f"{name}.pt2")
+        exported = export(trained(data, branches), tmp_path / f"{name}.pt2", encoded=True, original=False)
         program = torch.export.load(exported.path)
         called = [node.target for node in program.graph.nodes if node.op == "call_function"]
         targets[name] = [target for target in called if target is not operator.getitem]

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,31 +11,57 @@ from transun.cli.options import Json, Model
 from transun.cli.output import print_table
 from transun.cli.sources import load_trained
 
+if TYPE_CHECKING:
+    from transun.models.certificate import Certificate
+
 
 @app.command()
 def export(
     model: Model,
-    out: Annotated[Path, typer.Option("--out", help="File ending in .pt2 (torch) or .onnx.")],
+    out: Annotated[Path, typer.Option("--out", help="File ending in .onnx or .pt2 (torch).")],
+    quantile: Annotated[
+        list[float] | None,
+        typer.Option("--quantile", help="Level of a quantile to output too, such as 0.9; repeatable."),
+    ] = None,
+    encoded: Annotated[
+        bool, typer.Option("--encoded", help="Inputs are codes and scaled numbers, and not the columns of a table.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Write a model as one file for serving: network, transform, slope and correction in one graph.
+    """Write a model as one file for serving, from raw columns to predictions; onnxruntime or torch alone opens it.
 
-    The inputs of the graph are encoded columns: codes of ids and scaled numbers. The encoding of raw columns is written
-    beside it, as is a JSON file that documents the inputs. Predictions are compared after writing. Exit codes: 0 done,
-    2 a mistake in the call.
+    Inputs are called like the columns: ids are text or whole numbers, numbers are float64 and NaN where missing, times
+    int64 microseconds since 1970. Outputs are the prediction, and the original one before debiasing. A .pt2 file has no
+    text, so that columns of text are codes there. Types of inputs and the certificate are in the file, and in a JSON
+    file beside it. Predictions are compared after writing. Exit codes: 0 done, 2 a mistake in the call.
 
-    Example: transun export model --out model.pt2
+    Example: transun export model --out model.onnx
     """
     from transun.tables import graph_export
 
     graph_export.require_format(out)
-    exported = graph_export.export(load_trained(model), out)
+    exported = graph_export.export(
+        load_trained(model), out, quantiles=quantile or (), encoded=encoded, certificate=_certificate(model)
+    )
     if as_json:
-        files = {"out": str(exported.path), "document": str(exported.document), "features": str(exported.features)}
-        typer.echo(json.dumps(files | {"max_relative_difference": exported.difference, "inputs": exported.inputs}))
+        files = {"out": str(exported.path), "document": str(exported.document)}
+        files |= {} if exported.features is None else {"features": str(exported.features)}
+        about = {"max_relative_difference": exported.difference, "inputs": exported.inputs, "outputs": exported.outputs}
+        typer.echo(json.dumps(files | about))
         return
     header = ["input", "dtype", "shape", "meaning"]
     print_table(header, [[i["name"], i["dtype"], " × ".join(i["shape"]), i["meaning"]] for i in exported.inputs])
     typer.echo(f"{exported.path}: predictions differ from the model's by {exported.difference:.1e} at most (relative)")
-    typer.echo(f"{exported.document}: names, types and shapes of the inputs")
-    typer.echo(f"{exported.features}: the encoding of raw columns, which is not part of the graph (transun.Features)")
+    typer.echo(f"{exported.document}: names, types and shapes of inputs and outputs")
+    if exported.features is not None:
+        typer.echo(f"{exported.features}: how encoded inputs are made of columns (transun.Features)")
+
+
+def _certificate(folder: Path) -> "Certificate | None":
+    """What was measured about the model, if there is a certificate that belongs to it."""
+    from transun.models.certificate import read_certificate
+
+    try:
+        return read_certificate(folder)
+    except (OSError, ValueError):
+        return None

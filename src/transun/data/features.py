@@ -13,6 +13,7 @@ from torch import Tensor
 from transun.data.dataset import Dataset
 from transun.data.exposure import read_exposure, to_rates
 from transun.data.kinds import Inputs, Kind
+from transun.data.kinds.graph import ColumnGraph, EncodedColumn
 from transun.data.logical import LogicalType
 from transun.data.saving import from_object, to_object
 from transun.data.schema import require_columns
@@ -221,6 +222,28 @@ class Features:
         if exposure is not None:
             y, weights = to_rates(y, weights, read_exposure(table, exposure))
         return Dataset(self._encode(table), y, weights)
+
+    def graphs(self, *, encoded: bool = False, text: bool = True) -> list[ColumnGraph]:
+        """How a graph for serving encodes each column.
+
+        Args:
+            encoded: the inputs of the graph are the tensors of `encode`, and not columns.
+            text: whether the format of the graph has text; if not, columns of text are encoded before.
+
+        >>> from transun.data import Features
+        >>> (graph,) = Features({"item": Id()}).fit({"item": ["a", "b"]}).graphs()
+        >>> [(each.name, each.dtype, each.meaning) for each in graph.inputs]
+        [('item', 'string', 'an id as text; empty where it is missing')]
+
+        """
+        tables = {**self.ids, **self.bags}
+        sizes = {name: size for name, size in tables.items() if isinstance(size, int)}
+        graphs = []
+        for name, kind in self._with_encoders.items():
+            graph = EncodedColumn(name, kind, sizes) if encoded else kind.graph(name, self.types, sizes)
+            readable = text or all(each.dtype != "string" for each in graph.inputs)
+            graphs.append(graph if readable else EncodedColumn(name, kind, sizes))
+        return graphs
 
     @property
     def ids(self) -> dict[str, int | str]:

@@ -17,7 +17,7 @@ from transun.support.extras import need
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["HashIndex", "bits", "hash_text", "per_distinct", "uniform"]
+__all__ = ["HashIndex", "bits", "hash_integers", "hash_text", "per_distinct", "uniform", "unsigned_remainder"]
 
 # SplitMix64 (Steele, Lea, Flood 2014): γ, 2⁶⁴ divided by the golden ratio, and the multipliers of its mixing function.
 _GAMMA, _MULTIPLY_1, _MULTIPLY_2 = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
@@ -51,7 +51,11 @@ def bits(ids: Tensor, seed: int, stream: str) -> Tensor:
     False
     """
     # torch has signed integers only; modulo 2⁶⁴ the products are the same.
-    state = (ids * (_GAMMA - 2**64)).add_(_key(seed, stream))
+    return _mix_tensor((ids * (_GAMMA - 2**64)).add_(_key(seed, stream)))
+
+
+def _mix_tensor(state: Tensor) -> Tensor:
+    """SplitMix64's mixing function; changes the tensor."""
     _shift_xor(state, 30).mul_(_MULTIPLY_1 - 2**64)
     _shift_xor(state, 27).mul_(_MULTIPLY_2 - 2**64)
     return _shift_xor(state, 31)
@@ -100,6 +104,44 @@ def hash_text(ids: "pa.Array") -> np.ndarray:
         word = words[starts[rows] + done].astype(np.uint64)
         state[rows] = _mix((state[rows] ^ ((word << spare) >> spare)) + np.uint64(_GAMMA))
     return state.view(np.int64)
+
+
+def hash_integers(ids: Tensor) -> Tensor:
+    """`hash_text` of the digits of int64 numbers, in operations of torch alone, so that a graph can hold it.
+
+    >>> import pyarrow
+    >>> ids = [0, -12, 123456789012, 2**63 - 1]
+    >>> hash_integers(torch.tensor(ids)).tolist() == hash_text(pyarrow.array(ids)).tolist()
+    True
+    """
+    size, negative = ids.abs(), (ids < 0).long()
+    powers = torch.tensor([10**exponent for exponent in range(19)], device=ids.device)
+    digits = (size.unsqueeze(-1) >= powers[1:]).sum(-1) + 1
+    length = digits + negative
+    # The text has 20 characters at most: three words.
+    place = torch.arange(24, device=ids.device) - negative.unsqueeze(-1)
+    power = powers[(digits.unsqueeze(-1) - 1 - place).clamp(0, 18)]
+    characters = torch.where(place < 0, ord("-"), size.unsqueeze(-1) // power % 10 + ord("0"))
+    characters = torch.where(place < digits.unsqueeze(-1), characters, 0)
+    # In two halves, because some runtimes add up int64 in floating point, which is exact up to 2⁵³.
+    bytes_ = torch.tensor([256**byte for byte in range(4)], device=ids.device)
+    low, high = (characters.unflatten(-1, (3, 2, 4)) * bytes_).sum(-1).unbind(-1)
+    words = low + high * 2**32
+    state = length
+    for number, word in enumerate(words.unbind(-1)):
+        mixed = _mix_tensor(torch.bitwise_xor(state, word) + (_GAMMA - 2**64))
+        state = torch.where(length > 8 * number, mixed, state)
+    return state
+
+
+def unsigned_remainder(values: Tensor, divisor: int) -> Tensor:
+    """The remainder of int64 numbers that are read as unsigned ones.
+
+    >>> unsigned_remainder(torch.tensor([12, -1]), 10).tolist(), (2**64 - 1) % 10
+    ([2, 5], 5)
+    """
+    signed = torch.remainder(values, divisor) + torch.where(values < 0, 2**64 % divisor, 0)
+    return torch.remainder(signed, divisor)
 
 
 def _mix(state: np.ndarray) -> np.ndarray:

@@ -41,6 +41,11 @@ class LogicalType(Serialisable, ABC):
     def convert(self, where: str, array: "pa.Array") -> "pa.Array":
         """The array in this type; `where` names the column in errors."""
 
+    @property
+    def is_text(self) -> bool:
+        """Whether ids of this type are text; those of all other types are whole numbers."""
+        return False
+
 
 @dataclass(frozen=True)
 class TextType(LogicalType):
@@ -54,6 +59,10 @@ class TextType(LogicalType):
     def convert(self, where: str, array: "pa.Array") -> "pa.Array":
         pa, compute = need("pyarrow"), need("pyarrow.compute")
         return compute.cast(array, pa.large_string()) if pa.types.is_boolean(array.type) else array
+
+    @property
+    def is_text(self) -> bool:
+        return True
 
 
 @dataclass(frozen=True)
@@ -167,6 +176,10 @@ class ListType(LogicalType):
 
     def convert(self, where: str, array: "pa.Array") -> "pa.Array":
         return array
+
+    @property
+    def is_text(self) -> bool:
+        return self.of.is_text
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """Vocabularies: the known ids of a column and the index of each."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["IdCounts", "Vocabulary", "unify"]
 
 _INTEGER = r"^-?\d{1,18}$"
+# The text of an integer as Arrow writes it: no leading zero, and ASCII digits.
+_INTEGER_TEXT = re.compile(r"0|-?[1-9][0-9]*")
 # A dense table may be this many times larger than the vocabulary before hashing is the better use of memory.
 _SPARSE = 8
 # Ids that are counted at most: 64 MB of integers and their counts.
@@ -86,6 +89,19 @@ class Vocabulary(Serialisable):
         if missing is not None:
             index[missing.to_numpy(zero_copy_only=False)] = self.missing
         return index
+
+    def codes(self, *, text: bool) -> dict[Any, int]:
+        """The index of every known id that is not missing, by its text or by its number.
+
+        Asked for numbers, a vocabulary of texts has those that are the digits of one; others cannot occur.
+
+        >>> Vocabulary(["b", "7", "07", None]).codes(text=False)
+        {7: 2}
+        """
+        index = {value: number for number, value in enumerate(self.ids.to_pylist(), 1) if value is not None}
+        if text:
+            return {str(value): number for value, number in index.items()}
+        return {int(value): number for value, number in index.items() if _INTEGER_TEXT.fullmatch(str(value))}
 
     def grow(self, ids: "pa.Array") -> "Vocabulary":
         """The vocabulary with new ids appended: known ids keep their index, and so a network keeps their vectors.

@@ -13,14 +13,14 @@ from transun.backbones.embedding import Dense
 from transun.heads import Raw
 from transun.models.network import Model, Network, branch_outputs
 
-__all__ = ["merge_branches"]
+__all__ = ["MergedModel", "merge_branches"]
 
 # Layers are merged as long as the zeros in their block-diagonal matrices are at most this share of all dense weights.
 # The zeros between output layers stay below it, those between towers of several layers do not.
 _MAX_ZEROS = 0.15
 
 
-def merge_branches(model: Model) -> nn.Module:
+def merge_branches(model: Model) -> "Model | MergedModel":
     """A copy of the model for prediction with the dense layers of its branches merged, or the model itself.
 
     The model itself is returned if none of its layers is dense, or if its backbone has several members or parts.
@@ -40,10 +40,10 @@ def merge_branches(model: Model) -> nn.Module:
     if model.members > 1 or any(part is not parts[0] for part in parts):
         return model
     stages = (stage for stack in cast(Any, model.network.stacks) for stage in stack)
-    return _MergedModel(model).eval() if any(isinstance(stage, Dense) for stage in stages) else model
+    return MergedModel(model).eval() if any(isinstance(stage, Dense) for stage in stages) else model
 
 
-class _MergedModel(nn.Module):
+class MergedModel(nn.Module):
     """The stages before the branches part, then the merged layers, then the remaining layers of each branch."""
 
     def __init__(self, model: Model) -> None:
@@ -65,9 +65,14 @@ class _MergedModel(nn.Module):
 
     def forward(self, batch: Inputs) -> Tensor:
         """Predictions (B,), in units of the target."""
-        return self.head(self._raw(batch))  # type: ignore[no-any-return]
+        return self.head(self.raw(batch))  # type: ignore[no-any-return]
 
-    def _raw(self, batch: Inputs) -> Raw:
+    def over_members(self, values: Tensor) -> Tensor:
+        """The values as they are: what is merged has one member."""
+        return values
+
+    def raw(self, batch: Inputs) -> Raw:
+        """The raw outputs, (B, width) per branch."""
         activations: Sequence[Tensor] = list(branch_outputs(self.routes, self.before, batch))
         if self.widths:
             activations = _split_branches(self.merged(activations[0]), self.widths)

@@ -1,25 +1,27 @@
-"""A model exported for serving: network, transform, κ and correction in one graph, compared with the model."""
+"""A model exported for serving: raw columns in, predictions out, in one file, which is compared with the model."""
 
-import logging
+import json
 import re
-import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from transun import __version__
+from transun.models.certificate import Certificate, certificate_json
 from transun.models.inference_layout import merge_branches
-from transun.models.network import Model
-from transun.support.extras import need, require
 from transun.support.files import replacing, write_json, write_text
 from transun.support.text_form import dumps
 from transun.tables.model import TableModel
+from transun.tables.onnx_graph import open_onnx, require_onnx, write_onnx
+from transun.tables.prediction import check_levels
+from transun.tables.served_model import IntegerLookup, ServedModel
 
-__all__ = ["Exported", "export", "require_format", "sample_rows"]
+__all__ = ["Exported", "export", "require_format"]
 
 # The rows that a graph is traced with, and the length of their multi-valued columns.
 _ROWS, _LENGTH = 64, 4
@@ -27,7 +29,8 @@ _ROWS, _LENGTH = 64, 4
 # above their rounding errors, and far below a mistake. The difference is relative to `_SMALLEST` at least.
 _TOLERANCE, _SMALLEST = 1e-3, 1e-6
 
-Predict = Callable[[dict[str, Tensor]], Tensor]
+Values = Mapping[str, np.ndarray]
+Predict = Callable[[Values], dict[str, np.ndarray]]
 
 
 @dataclass(frozen=True)
@@ -36,94 +39,91 @@ class Exported:
 
     Args:
         path: the graph.
-        document: a JSON file that documents the inputs and the output of the graph.
-        features: a JSON file of the features, which encode raw columns.
+        document: a JSON file that documents the inputs and the outputs of the graph; the graph holds the same text.
         difference: the largest relative difference between predictions of the graph and of the model.
         inputs: name, dtype, shape and meaning of every input.
+        outputs: the names of the outputs.
+        features: a JSON file of the features, by which `Features.encode` makes the inputs that are no raw columns; None
+            where all inputs are raw columns.
 
     """
 
     path: Path
     document: Path
-    features: Path
     difference: float
     inputs: list[dict[str, Any]]
+    outputs: list[str]
+    features: Path | None = None
 
 
-def sample_rows(trained: TableModel, rows: int = _ROWS, seed: int = 0) -> dict[str, Tensor]:
-    """Encoded rows for the model's network, whose id columns cover their whole tables, the code of unseen ids included.
+def export(
+    trained: TableModel,
+    path: str | Path,
+    *,
+    original: bool = True,
+    quantiles: Sequence[float] = (),
+    encoded: bool = False,
+    certificate: Certificate | None = None,
+) -> Exported:
+    """Write the model as one graph, a .onnx or .pt2 (torch) file, with a JSON file beside it, and compare predictions.
 
-    They are made from the sizes of the tables, so that a saved model need not contain anybody's data.
+    The inputs of the graph are the columns of the table, by their names: ids as text or whole numbers, numbers as
+    float64 with NaN for missing, times as int64 microseconds since 1970, several ids a row as a matrix whose shorter
+    rows are filled up with missing ones. Vocabularies, scales, network, inverse transform, κ, corrections and mixtures
+    are inside. The graph takes any number of rows and any length of lists.
 
-    >>> trained = train({"item": ["a", "b"], "gmv": [1.0, 3.0]}, "gmv", MSE())
-    >>> sorted(set(sample_rows(trained)["item"].tolist()))  # two items and the index of unseen ones
-    [0, 1, 2]
-    """
-    features = trained.features
-    tables = {**features.ids, **features.bags}
-    generator = torch.Generator().manual_seed(seed)
-
-    def size(name: str) -> int:
-        size_or_column = tables[name]  # the size of its table, or the column that it shares a table with
-        return size(size_or_column) if isinstance(size_or_column, str) else size_or_column
-
-    x: dict[str, Tensor] = {}
-    for name in features.ids:
-        x[name] = (torch.arange(rows) + torch.randint(size(name), (1,), generator=generator)) % size(name)
-    for name in features.bags:
-        x[name] = torch.randint(-1, size(name), (rows, _LENGTH), generator=generator)
-    for name in features.numeric:
-        x[name] = torch.randn(rows, generator=generator)
-    for name in features.ranks:
-        x[name] = torch.rand(rows, generator=generator)
-    return x
-
-
-def export(trained: TableModel, path: str | Path) -> Exported:
-    """Write the model's graph to a .pt2 (torch) or .onnx file with two JSON files beside it, and compare predictions.
-
-    The graph takes any number of rows and any length of multi-valued columns. It does not take raw columns: ids must be
-    codes and numbers must be scaled, as by `Features.encode`; the JSON file of the features is all that this needs.
+    torch has no text: in a .pt2 file columns of text are inputs of codes, as `Features.encode` makes them, and a file
+    of the features is written beside it. The same happens in an ONNX file to text in `HashedId` columns, and to kinds
+    of your own without a `graph`.
 
     Args:
         trained: the trained model.
         path: a .pt2 file is loaded by torch alone; writing an .onnx file needs the extra `onnx`.
+        original: output the prediction before debiasing too, as `original`; it costs a few operations.
+        quantiles: levels between 0 and 1 of quantiles to output, (batch, levels), for heads with a law of y|x. A search
+            by halving is part of the graph then, which costs more than the network.
+        encoded: take tensors of `Features.encode` instead of columns, where ids are codes already.
+        certificate: what was measured about the totals of the model; becomes part of the file.
 
     """
     path = Path(path)
     require_format(path)
+    format_ = _FORMATS[path.suffix]
+    format_.require()
     model = trained.model.eval()
     if not model.prepared:
         raise ValueError("the model was never trained: fit it first")
-    batch = sample_rows(trained)
-    write_graph = _FORMATS[path.suffix]
+    check_levels(model, quantiles)
+    columns = trained.features.graphs(encoded=encoded, text=format_.has_text)
+    served = ServedModel(format_.arrange(model), columns, original=original, levels=quantiles).eval()
+    inputs = [
+        {"name": each.name, "dtype": each.dtype, "shape": list(each.shape), "meaning": each.meaning}
+        for each in served.inputs
+    ]
+    content = {
+        "model": dumps(model.head),
+        "target": trained.target,
+        "inputs": inputs,
+        "outputs": [_describe_output(name, trained, quantiles) for name in served.outputs],
+        "certificate": None if certificate is None else certificate_json(certificate),
+        "versions": {"transun": __version__, "torch": str(torch.__version__)},
+    }
     with replacing(path) as draft:
-        difference = _compare(model, write_graph(model, batch, draft), trained)
+        difference = _compare(trained, served, format_.write(served, draft, json.dumps(content)))
         if not difference <= _TOLERANCE:
             raise ValueError(
                 f"the exported graph differs from the model by {difference:.1e} (relative), so nothing was written: "
                 "try the other format, .pt2 or .onnx"
             )
-    inputs = [_describe(trained, name, value) for name, value in batch.items()]
-    features, document = path.with_suffix(".features.json"), path.with_suffix(path.suffix + ".json")
-    write_text(features, trained.features.to_json())
-    content = {
-        "model": dumps(model.head),
-        "target": trained.target,
-        "output": {"name": "prediction", "dtype": "float32", "shape": ["batch"], "unit": _unit(trained)},
-        "inputs": inputs,
-        "encoding": f"raw columns become inputs by {features.name}: transun.Features.from_json(text).encode(table)",
-        "max_relative_difference": difference,
-        "versions": {"transun": __version__, "torch": str(torch.__version__)},
-    }
-    write_json(document, content)
-    return Exported(path, document, features, difference, inputs)
-
-
-def _unit(trained: TableModel) -> str:
-    if trained.exposure is None:
-        return f"that of {trained.target}"
-    return f"that of {trained.target} per unit of {trained.exposure}: multiply it by the exposure of the row"
+    features = path.with_suffix(".features.json") if any(column.encoded for column in columns) else None
+    if features is not None:
+        write_text(features, trained.features.to_json())
+        content["encoding"] = (
+            f"encoded inputs are made by {features.name}: transun.Features.from_json(text).encode(table)"
+        )
+    document = path.with_suffix(path.suffix + ".json")
+    write_json(document, content | {"max_relative_difference": difference})
+    return Exported(path, document, difference, inputs, served.outputs, features)
 
 
 def require_format(path: Path) -> None:
@@ -132,8 +132,126 @@ def require_format(path: Path) -> None:
         raise ValueError(f"{path}: cannot tell the format by its name; end it in .pt2 (torch) or .onnx")
 
 
-def _trace(model: nn.Module, batch: dict[str, Tensor]) -> torch.export.ExportedProgram:
-    return torch.export.export(model, (batch,), dynamic_shapes=(_shapes(batch),))
+def _describe_output(name: str, trained: TableModel, quantiles: Sequence[float]) -> dict[str, Any]:
+    target = trained.target
+    if trained.exposure is not None:
+        target = f"{target} per unit of {trained.exposure} (multiply it by the exposure of the row)"
+    meaning = {
+        "prediction": f"an estimate of the mean of {target}",
+        "original": f"the prediction of {target} before debiasing",
+        "quantiles": f"quantiles of {target} at the levels {', '.join(f'{level:g}' for level in quantiles)}",
+    }[name]
+    shape = ["batch", len(quantiles)] if name == "quantiles" else ["batch"]
+    return {"name": name, "dtype": "float32", "shape": shape, "meaning": meaning}
+
+
+def _trace(served: nn.Module, inputs: Mapping[str, Tensor]) -> torch.export.ExportedProgram:
+    return torch.export.export(served, (dict(inputs),), dynamic_shapes=(_shapes(inputs),))
+
+
+def _shapes(inputs: Mapping[str, Tensor]) -> dict[str, dict[int, Any]]:
+    rows = torch.export.Dim("batch")
+    return {
+        name: {0: rows} | ({1: torch.export.Dim(f"length_{index}_{_identifier(name)}")} if value.ndim == 2 else {})
+        for index, (name, value) in enumerate(inputs.items())
+    }
+
+
+def _identifier(name: str) -> str:
+    return re.sub(r"\W", "_", name, flags=re.ASCII)
+
+
+def _example_tensors(served: ServedModel, *, coded: bool) -> dict[str, Tensor]:
+    """Inputs to trace the model with; where `coded`, those with a lookup are codes."""
+    rng = np.random.default_rng(0)
+    tensors = {}
+    for each in served.inputs:
+        if each.lookup is not None and coded:
+            lists = each.several or each.separator is not None
+            tensors[each.name] = torch.zeros((_ROWS, _LENGTH) if lists else _ROWS, dtype=torch.int64)
+        else:
+            tensors[each.name] = torch.from_numpy(each.draw(_ROWS, rng))
+    return tensors
+
+
+@torch.no_grad()
+def _compare(trained: TableModel, served: ServedModel, predict: Predict) -> float:
+    """The largest relative difference in two batches of sizes that the graph was not traced with."""
+    reference = ServedModel(trained.model, (), original=served.original, levels=())
+    largest = 0.0
+    for rows, seed in ((1, 1), (3 * _ROWS + 1, 2)):
+        rng = np.random.default_rng(seed)
+        values = {each.name: each.draw(rows, rng) for each in served.inputs}
+        x: dict[str, Tensor] = {}
+        for column in served.graphs:
+            x |= column.expected(values)
+        actual = predict(values)
+        for name, expected in reference.read(x).items():
+            wanted = expected.double().numpy()
+            difference = np.abs(actual[name].astype(np.float64) - wanted) / np.abs(wanted).clip(_SMALLEST)
+            largest = max(largest, float(difference.max()) if np.isfinite(difference).all() else float("inf"))
+    return largest
+
+
+class _Torch:
+    """A .pt2 file, which torch alone loads."""
+
+    has_text = False
+    arrange = staticmethod(merge_branches)
+
+    @staticmethod
+    def require() -> None:
+        """Torch is always installed."""
+
+    @staticmethod
+    def write(served: ServedModel, path: Path, document: str) -> Predict:
+        program = _trace(_FlatWeights(_WithLookups(served)), _example_tensors(served, coded=False))
+        with path.open("wb") as file:
+            torch.export.save(_remove_squeezed_columns(program), file, extra_files={"transun.json": document})
+        with path.open("rb") as file:
+            loaded = torch.export.load(file).module()
+
+        def predict(values: Values) -> dict[str, np.ndarray]:
+            outputs = loaded({name: torch.from_numpy(value) for name, value in values.items()})
+            return {name: output.numpy() for name, output in outputs.items()}
+
+        return predict
+
+
+class _Onnx:
+    """An .onnx file, which onnxruntime loads."""
+
+    has_text = True
+    require = staticmethod(require_onnx)
+
+    @staticmethod
+    def arrange(model: Any) -> Any:
+        """The model as it is: onnxruntime fuses operations itself."""
+        return model
+
+    @staticmethod
+    def write(served: ServedModel, path: Path, document: str) -> Predict:
+        program = _trace(served, _example_tensors(served, coded=True))
+        write_onnx(program, served, path, {"transun": document})
+        return open_onnx(path)  # type: ignore[no-any-return]
+
+
+_FORMATS: Mapping[str, Any] = {".pt2": _Torch, ".onnx": _Onnx}
+
+
+class _WithLookups(nn.Module):
+    """A served model whose lookups of whole numbers are part of it."""
+
+    def __init__(self, served: ServedModel) -> None:
+        super().__init__()
+        self.served = served
+        self.names = [each.name for each in served.inputs if each.lookup is not None]
+        lookups = [each.lookup for each in served.inputs if each.lookup is not None]
+        self.lookups = nn.ModuleList(IntegerLookup(lookup) for lookup in lookups)
+
+    def forward(self, columns: dict[str, Tensor]) -> dict[str, Tensor]:
+        codes = {name: find(columns[name]) for name, find in zip(self.names, self.lookups, strict=True)}
+        return self.served({**columns, **codes})  # type: ignore[no-any-return]
 
 
 class _FlatWeights(nn.Module):
@@ -152,9 +270,9 @@ class _FlatWeights(nn.Module):
             # Buffers become parameters too, because torch looks up an attribute among the parameters first.
             self.register_parameter(self.names[name], nn.Parameter(weight.detach(), requires_grad=False))
 
-    def forward(self, batch: dict[str, Tensor]) -> Tensor:
+    def forward(self, columns: dict[str, Tensor]) -> dict[str, Tensor]:
         weights = {name: getattr(self, flat_name) for name, flat_name in self.names.items()}
-        return torch.func.functional_call(self.inner[0], weights, (batch,))  # type: ignore[no-any-return]
+        return torch.func.functional_call(self.inner[0], weights, (columns,))  # type: ignore[no-any-return]
 
 
 def _remove_squeezed_columns(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
@@ -170,78 +288,3 @@ def _remove_squeezed_columns(program: torch.export.ExportedProgram) -> torch.exp
                 program.graph.erase_node(unsqueeze)
     program.graph_module.recompile()
     return program
-
-
-def _write_torch(model: Model, batch: dict[str, Tensor], path: Path) -> Predict:
-    with path.open("wb") as file:
-        torch.export.save(_remove_squeezed_columns(_trace(_FlatWeights(merge_branches(model)), batch)), file)
-    with path.open("rb") as file:
-        loaded = torch.export.load(file).module()
-    return lambda rows: loaded(rows)
-
-
-def _write_onnx(model: Model, batch: dict[str, Tensor], path: Path) -> Predict:
-    require("onnx", "onnxscript", "onnxruntime")
-    runtime = need("onnxruntime")
-    with warnings.catch_warnings():
-        # torch and onnxscript warn about each other's calls, which a user cannot change.
-        warnings.simplefilter("ignore")
-        logging.getLogger("torch.onnx").setLevel(logging.ERROR)
-        try:
-            program = torch.onnx.export(
-                _trace(model, batch),
-                dynamo=True,
-                input_names=list(batch),
-                output_names=["prediction"],
-                verbose=False,
-                external_data=False,
-            )
-        except RuntimeError as error:
-            line = str(error).splitlines()[0][:200]
-            raise ValueError(f"torch could not write this head as ONNX ({line}): export it to .pt2") from error
-    if program is None:
-        raise ValueError("torch could not write this head as ONNX: export it to .pt2")
-    program.save(str(path))
-    session = runtime.InferenceSession(path.read_bytes(), providers=["CPUExecutionProvider"])
-    names = [argument.name for argument in session.get_inputs()]
-
-    def predict(rows: dict[str, Tensor]) -> Tensor:
-        return torch.from_numpy(session.run(None, {name: rows[name].numpy() for name in names})[0])
-
-    return predict
-
-
-_FORMATS: Mapping[str, Callable[[Model, dict[str, Tensor], Path], Predict]] = {
-    ".pt2": _write_torch,
-    ".onnx": _write_onnx,
-}
-
-
-def _shapes(batch: Mapping[str, Tensor]) -> dict[str, dict[int, Any]]:
-    rows = torch.export.Dim("batch")
-    return {
-        name: {0: rows} | ({1: torch.export.Dim(f"length_{index}_{_identifier(name)}")} if value.ndim == 2 else {})
-        for index, (name, value) in enumerate(batch.items())
-    }
-
-
-@torch.no_grad()
-def _compare(model: nn.Module, predict: Predict, trained: TableModel) -> float:
-    """The largest relative difference in two batches of sizes that the graph was not traced with."""
-    largest = 0.0
-    for rows, seed in ((1, 1), (3 * _ROWS + 1, 2)):
-        batch = sample_rows(trained, rows, seed)
-        expected, actual = model(batch).double(), predict(batch).double()
-        difference = (actual - expected).abs() / expected.abs().clamp(min=_SMALLEST)
-        largest = max(largest, float(difference.max()) if bool(difference.isfinite().all()) else float("inf"))
-    return largest
-
-
-def _describe(trained: TableModel, name: str, value: Tensor) -> dict[str, Any]:
-    meaning = trained.features.meanings[name]
-    shape = ["batch", "length"] if value.ndim == 2 else ["batch"]
-    return {"name": name, "dtype": str(value.dtype).removeprefix("torch."), "shape": shape, "meaning": meaning}
-
-
-def _identifier(name: str) -> str:
-    return re.sub(r"\W", "_", name, flags=re.ASCII)

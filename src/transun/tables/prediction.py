@@ -15,6 +15,7 @@ from torch import Tensor
 from transun.data.columns import WHOLE_BELOW, Chunk, Columns, open_columns
 from transun.data.schema import MissingColumnError
 from transun.data.shift import TableShift
+from transun.models.network import Model
 from transun.support.progress import Progress
 from transun.support.text_form import dumps
 from transun.tables.model import TableModel
@@ -22,7 +23,7 @@ from transun.tables.model import TableModel
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["PredictedChunk", "predict_chunk", "predict_in_chunks", "shift_of"]
+__all__ = ["PredictedChunk", "check_levels", "predict_chunk", "predict_in_chunks", "shift_of"]
 
 # Smaller CSV files are read whole: types of columns that the model does not know are then guessed from all values.
 _WHOLE = WHOLE_BELOW
@@ -76,15 +77,7 @@ def predict_in_chunks(
     [(['b'], (1,))]
 
     """
-    head = trained.model.head
-    for level in quantiles:
-        if not 0.0 < level < 1.0:
-            raise ValueError(f"quantile {level:g} must lie strictly between 0 and 1")
-    if quantiles and head.distribution is None:
-        raise ValueError(
-            f"{dumps(head)} predicts a mean and has no quantiles: train a head with a law, such as LogNormal(), "
-            "QuantileMean() or GaussianMixture()"
-        )
+    check_levels(trained.model, quantiles)
     wanted = list(dict.fromkeys([*numbers, *keep]))
     columns = _open(trained, source, list(numbers), wanted, keep if verbatim else ())
     with Progress(label, columns.size, progress) as bar:
@@ -115,6 +108,18 @@ def predict_chunk(
         if not verbatim:
             kept = trained.features.convert(kept)
         return _predict(trained, chunk.table, kept, quantiles)
+
+
+def check_levels(model: Model, levels: Sequence[float]) -> None:
+    """Raise a `ValueError` for levels outside (0, 1), and for any level if the head has no quantiles."""
+    for level in levels:
+        if not 0.0 < level < 1.0:
+            raise ValueError(f"quantile {level:g} must lie strictly between 0 and 1")
+    if levels and model.head.distribution is None:
+        raise ValueError(
+            f"{dumps(model.head)} predicts a mean and has no quantiles: train a head with a law, such as LogNormal(), "
+            "QuantileMean() or GaussianMixture()"
+        )
 
 
 def shift_of(trained: TableModel, source: Any) -> TableShift:

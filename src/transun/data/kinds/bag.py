@@ -1,16 +1,18 @@
 """Several ids a row."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from transun.data.kinds.ids import Id, IdEncoder, count_ids
+from transun.data.kinds.graph import ColumnGraph, id_input
+from transun.data.kinds.ids import GraphCodes, Id, IdEncoder, count_ids
 from transun.data.kinds.kind import Inputs, Kind, require_fitted, require_values
-from transun.data.kinds.layout import Layout, Lists
+from transun.data.kinds.layout import Layout, ListInput, Lists
+from transun.data.logical import LogicalType
 from transun.data.shift import Profile, Shift
 from transun.data.vocabulary import IdCounts
 
@@ -85,6 +87,15 @@ class Bag(Kind):
         matrix.reshape(-1)[cell[kept]] = self.of.index(name, ids)[kept]
         return {name: torch.from_numpy(matrix)}
 
+    def graph(self, name: str, types: Mapping[str, LogicalType], sizes: Mapping[str, int]) -> ColumnGraph:
+        codes = {}
+        for each in self.layout.list_inputs(name, types):
+            found = self.of.codes_in_graph(name, text=each.text)
+            if found is None:
+                return super().graph(name, types, sizes)
+            codes[each] = found.dropping(each.dropped)
+        return _BagGraph(name, self, codes)
+
     def inputs(self, name: str) -> Inputs:
         return Inputs(bags={name: self.shares_table_with or self.of.size(name)})
 
@@ -110,3 +121,26 @@ class Bag(Kind):
 
     def with_encoder(self, encoder: IdEncoder) -> Kind:
         return replace(self, of=encoder)
+
+
+class _BagGraph(ColumnGraph):
+    def __init__(self, name: str, kind: Bag, codes: Mapping[ListInput, GraphCodes]) -> None:
+        inputs = [
+            id_input(each.name, text=each.text, lookup=of.lookup, several=each.several, separator=each.separator)
+            for each, of in codes.items()
+        ]
+        super().__init__(name, kind, inputs)
+        self.codes = nn.ModuleList(codes.values())
+        self.width, self.last = int(require_fitted(name, kind.width)), (kind.length or 0) < 0
+
+    def forward(self, columns: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        parts = [find(columns[each.name]) for each, find in zip(self.inputs, self.codes, strict=True)]
+        codes = torch.cat([part if part.ndim == 2 else part.unsqueeze(1) for part in parts], 1)
+        kept = codes >= 0
+        position = kept.long().cumsum(1) - 1
+        if self.last:
+            position = position - (kept.sum(1, keepdim=True) - self.width).clamp(min=0)
+        # What is not kept goes into one more column, which is cut off.
+        position = torch.where(kept & (position >= 0) & (position < self.width), position, self.width)
+        empty = torch.full((codes.shape[0], self.width + 1), -1, dtype=torch.int64, device=codes.device)
+        return {self.name: empty.scatter(1, position, codes)[:, : self.width]}

@@ -1,6 +1,7 @@
 """Times as calendar parts (hour, weekday, month) and as age."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Self
 
@@ -8,7 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from transun.data.kinds.kind import Inputs, Kind, require_values
+from transun.data.kinds.graph import MISSING, ColumnGraph, count, double, time_input
+from transun.data.kinds.kind import Inputs, Kind, require_fitted, require_values
 from transun.data.kinds.number import Standardised
 from transun.data.logical import LogicalType, TimeType
 from transun.data.table import as_times, column_array
@@ -18,7 +20,15 @@ from transun.support.extras import need
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_DAY = 86_400e6  # microseconds
+_DAY = 86_400_000_000  # microseconds
+_HOUR = 3_600_000_000
+# 400 years of the calendar, after which it repeats: days. Times of a graph are moved by so many such eras that none is
+# negative, because runtimes disagree about the division of negative numbers.
+_ERA, _ERAS = 146_097, 300
+# From 1 March 0000, with which an era begins, to 1970.
+_TO_1970 = 719_468
+# Years between which a graph knows the changes of a zone's clocks.
+_FIRST_YEAR, _LAST_YEAR = 1900, 2200
 
 
 class _Part(ABC):
@@ -27,6 +37,10 @@ class _Part(ABC):
     @abstractmethod
     def encode(self, name: str, times: "pa.Array", age: Standardised) -> dict[str, Tensor]:
         """The tensors of this part."""
+
+    @abstractmethod
+    def encode_in_graph(self, name: str, clock: "_Clock", age: Standardised) -> dict[str, Tensor]:
+        """The same in operations of torch."""
 
     @abstractmethod
     def inputs(self, name: str, age: Standardised) -> Inputs:
@@ -40,6 +54,7 @@ class _Part(ABC):
 @dataclass(frozen=True)
 class _Calendar(_Part):
     function: str  # of pyarrow.compute
+    in_graph: "Callable[[_Clock], Tensor]"  # the same in operations of torch
     first: int  # the smallest value of the function
     size: int
 
@@ -47,6 +62,9 @@ class _Calendar(_Part):
         compute = need("pyarrow.compute")
         value = compute.fill_null(getattr(compute, self.function)(times), self.first - 1)
         return {name: torch.from_numpy(value.to_numpy().astype(np.int64) - (self.first - 1))}
+
+    def encode_in_graph(self, name: str, clock: "_Clock", age: Standardised) -> dict[str, Tensor]:
+        return {name: torch.where(clock.missing, 0, self.in_graph(clock) + (1 - self.first))}
 
     def inputs(self, name: str, age: Standardised) -> Inputs:
         return Inputs(ids={name: self.size + 1})
@@ -60,6 +78,9 @@ class _Age(_Part):
     def encode(self, name: str, times: "pa.Array", age: Standardised) -> dict[str, Tensor]:
         return age.apply(name, _days(times))
 
+    def encode_in_graph(self, name: str, clock: "_Clock", age: Standardised) -> dict[str, Tensor]:
+        return age.apply_in_graph(name, -clock.time.double() / double(_DAY), clock.missing)
+
     def inputs(self, name: str, age: Standardised) -> Inputs:
         return age.inputs(name)
 
@@ -67,10 +88,32 @@ class _Age(_Part):
         return age.meanings(name)
 
 
+@dataclass(frozen=True)
+class _Clock:
+    """Times in a graph: microseconds since 1970, whether they are missing, and what the clock of the zone shows.
+
+    `era` is a time since a moment long before all others, so that it is positive.
+    """
+
+    time: Tensor
+    missing: Tensor
+    era: Tensor
+
+
+def _month(clock: _Clock) -> Tensor:
+    # Years begin in March here, so that a leap day is the last of a year; months then begin at ⌊(153·m + 2) / 5⌋.
+    day = (clock.era // _DAY + _TO_1970) % _ERA
+    year = (day - day // 1460 + day // 36_524 - day // 146_096) // 365
+    day_of_year = day - (365 * year + year // 4 - year // 100)
+    from_march = (5 * day_of_year + 2) // 153
+    return (from_march + 2) % 12 + 1
+
+
 _PARTS: dict[str, _Part] = {
-    "hour": _Calendar("hour", 0, 24),
-    "weekday": _Calendar("day_of_week", 0, 7),
-    "month": _Calendar("month", 1, 12),
+    "hour": _Calendar("hour", lambda clock: clock.era // _HOUR % 24, 0, 24),
+    # The first of March 0000, at which an era begins, was a Wednesday, as was the first day of every era.
+    "weekday": _Calendar("day_of_week", lambda clock: (clock.era // _DAY + _TO_1970 + 2) % 7, 0, 7),
+    "month": _Calendar("month", _month, 1, 12),
     "age": _Age(),
 }
 
@@ -116,6 +159,9 @@ class Datetime(Kind):
             tensors |= _PARTS[part].encode(f"{name}.{part}", times, self.age)
         return tensors
 
+    def graph(self, name: str, types: Mapping[str, LogicalType], sizes: Mapping[str, int]) -> ColumnGraph:
+        return _DatetimeGraph(name, self, types[name].zone)
+
     def inputs(self, name: str) -> Inputs:
         parts = [_PARTS[part].inputs(f"{name}.{part}", self.age) for part in self.parts]
         ids = {key: size for inputs in parts for key, size in inputs.ids.items()}
@@ -141,3 +187,63 @@ def _days(times: "pa.Array") -> np.ndarray:
     # Days before 1970: any moment can be "now". Microseconds of 285 years are exact in float64.
     microseconds = compute.cast(compute.cast(times, pa.int64()), pa.float64(), safe=False)
     return np.asarray(-microseconds.to_numpy(zero_copy_only=False) / _DAY)
+
+
+class _DatetimeGraph(ColumnGraph):
+    def __init__(self, name: str, kind: Datetime, zone: str | None) -> None:
+        mean, sd = require_fitted(name, kind.age.mean), require_fitted(name, kind.age.sd)
+        super().__init__(name, kind, [time_input(name, zone, (-_DAY * (mean + sd), -_DAY * (mean - sd)))])
+        self.datetime = kind
+        starts, offsets = zone_offsets(zone)
+        self.constant_offset = int(offsets[0]) if len(offsets) == 1 else None
+        if self.constant_offset is None:
+            self.register_buffer("starts", torch.from_numpy(starts))
+            self.register_buffer("offsets", torch.from_numpy(offsets))
+
+    def forward(self, columns: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        time = columns[self.name]
+        missing = time == MISSING
+        time = torch.where(missing, 0, time)
+        longest = _ERAS * _ERA * _DAY
+        clock = _Clock(time, missing, time.clamp(-longest, longest) + longest + self._offset(time))
+        tensors: dict[str, Tensor] = {}
+        for part in self.datetime.parts:
+            tensors |= _PARTS[part].encode_in_graph(f"{self.name}.{part}", clock, self.datetime.age)
+        return tensors
+
+    def _offset(self, time: Tensor) -> Tensor | int:
+        """What the clocks of the zone show beyond UTC."""
+        if self.constant_offset is not None:
+            return self.constant_offset
+        return self.get_buffer("offsets")[count(time.unsqueeze(-1) >= self.get_buffer("starts"))]
+
+
+def zone_offsets(zone: str | None) -> tuple[np.ndarray, np.ndarray]:
+    """The moments at which the clocks of a zone change, and their offsets before, between and after these moments.
+
+    All in microseconds; moments since 1970 in UTC, from the year 1900 to 2200.
+
+    >>> starts, offsets = zone_offsets("Asia/Tokyo")
+    >>> (offsets[-1:] / 3.6e9).tolist(), len(offsets) - len(starts)
+    ([9.0], 1)
+    """
+    if zone is None:
+        return np.zeros(0, np.int64), np.zeros(1, np.int64)
+    days = np.arange(np.datetime64(f"{_FIRST_YEAR}", "D"), np.datetime64(f"{_LAST_YEAR}", "D"))
+    low = days.astype("datetime64[us]").astype(np.int64)
+    offsets = _offsets(low, zone)
+    changed = np.flatnonzero(np.diff(offsets))
+    # Between two midnights of different offsets, halving finds the moment of the change.
+    low, high, before = low[changed], low[changed + 1], offsets[changed]
+    while (high - low > 1).any():
+        middle = (low + high) // 2
+        same = _offsets(middle, zone) == before
+        low, high = np.where(same, middle, low), np.where(same, high, middle)
+    return high, np.append(offsets[:1], offsets[changed + 1])
+
+
+def _offsets(times: np.ndarray, zone: str) -> np.ndarray:
+    """The offset of a zone's clocks from UTC at moments in microseconds since 1970."""
+    pa, compute = need("pyarrow"), need("pyarrow.compute")
+    local = compute.local_timestamp(pa.array(times).cast(pa.timestamp("us", zone)))
+    return np.asarray(local.cast(pa.int64()).to_numpy() - times)

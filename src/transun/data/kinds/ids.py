@@ -1,16 +1,18 @@
 """One id a row: its index in a vocabulary, or its hash in a table of fixed size."""
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from transun.data.hashing import hash_text, per_distinct
+from transun.data.hashing import hash_integers, hash_text, per_distinct, unsigned_remainder
+from transun.data.kinds.graph import MISSING, ColumnGraph, GraphInput, Lookup, id_input
 from transun.data.kinds.kind import Inputs, Kind, require_fitted, require_values
+from transun.data.logical import LogicalType
 from transun.data.shift import Profile, Shift
 from transun.data.table import as_ids, column_array
 from transun.data.vocabulary import IdCounts, Vocabulary
@@ -45,6 +47,10 @@ class IdEncoder(Kind):
     @abstractmethod
     def size(self, name: str) -> int:
         """How many indices there are."""
+
+    @abstractmethod
+    def codes_in_graph(self, name: str, *, text: bool) -> "GraphCodes | None":
+        """How a graph finds the codes of ids that are text or whole numbers; None where it cannot."""
 
     def unseen(self, name: str, ids: "pa.Array") -> "pa.Array":
         """Those of the ids that have no index of their own; none, where every id has one."""
@@ -90,6 +96,13 @@ class IdEncoder(Kind):
 
     def encode(self, name: str, table: "pa.Table") -> dict[str, Tensor]:
         return {name: torch.from_numpy(self.index(name, self.ids(name, table)))}
+
+    def graph(self, name: str, types: Mapping[str, LogicalType], sizes: Mapping[str, int]) -> ColumnGraph:
+        text = types[name].is_text
+        codes = self.codes_in_graph(name, text=text)
+        if codes is None:
+            return super().graph(name, types, sizes)
+        return _IdGraph(name, self, codes, id_input(name, text=text, lookup=codes.lookup))
 
     def inputs(self, name: str) -> Inputs:
         return Inputs(ids={name: self.shares_table_with or self.size(name)})
@@ -163,6 +176,15 @@ class Id(IdEncoder):
     def size(self, name: str) -> int:
         return len(require_fitted(name, self.vocabulary))
 
+    def codes_in_graph(self, name: str, *, text: bool) -> "GraphCodes | None":
+        vocabulary: Vocabulary = require_fitted(name, self.vocabulary)
+        codes = vocabulary.codes(text=text)
+        missing: Any = "" if text else MISSING
+        # An id of training that is written like a missing one is meant.
+        return LookedUp(
+            Lookup(tuple(codes), tuple(codes.values())).replace({missing: codes.get(missing, vocabulary.missing)})
+        )
+
     def unseen(self, name: str, ids: "pa.Array") -> "pa.Array":
         return ids.filter(need("pyarrow").array(self.index(name, ids) == 0)).drop_null()
 
@@ -222,6 +244,10 @@ class HashedId(IdEncoder):
     def size(self, name: str) -> int:
         return self.rows
 
+    def codes_in_graph(self, name: str, *, text: bool) -> "GraphCodes | None":
+        """The hash of whole numbers. That of text needs its bytes, which no operation of ONNX or torch can see."""
+        return None if text else Hashed(self.rows)
+
     def codes(self, name: str) -> str:
         return f"codes 0..{self.rows - 1}: 0 for a missing id, for others a hash"
 
@@ -229,3 +255,59 @@ class HashedId(IdEncoder):
 def count_ids(arrays: Sequence["pa.Array"]) -> IdCounts | None:
     """The counts of the ids in some arrays together; None if there is no array."""
     return IdCounts.of(arrays) if arrays else None
+
+
+class GraphCodes(nn.Module):
+    """How a graph finds the codes of ids: by a lookup before `forward`, or by computing in `forward`."""
+
+    lookup: Lookup | None = None
+
+    @abstractmethod
+    def forward(self, ids: Tensor) -> Tensor:
+        """The codes of whole numbers, or of what the lookup has made of ids."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def dropping(self, ids: Sequence[Any]) -> "GraphCodes":
+        """The same with the code -1 for these ids."""
+
+
+class LookedUp(GraphCodes):
+    """The lookup finds the codes, and nothing remains to be done."""
+
+    def __init__(self, lookup: Lookup) -> None:
+        super().__init__()
+        self.lookup = lookup
+
+    def forward(self, ids: Tensor) -> Tensor:
+        return ids
+
+    def dropping(self, ids: Sequence[Any]) -> "LookedUp":
+        return LookedUp(self.lookup.replace(dict.fromkeys(ids, -1)))
+
+
+class Hashed(GraphCodes):
+    """1 + hash mod (rows - 1), 0 for a missing id and -1 for those to drop."""
+
+    def __init__(self, rows: int, dropped: Sequence[int] = ()) -> None:
+        super().__init__()
+        self.rows, self.dropped = rows, tuple(dropped)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        codes = 1 + unsigned_remainder(hash_integers(ids), self.rows - 1)
+        codes = torch.where(ids == MISSING, 0, codes)
+        for dropped in self.dropped:
+            codes = torch.where(ids == dropped, -1, codes)
+        return codes
+
+    def dropping(self, ids: Sequence[Any]) -> "Hashed":
+        return Hashed(self.rows, ids)
+
+
+class _IdGraph(ColumnGraph):
+    def __init__(self, name: str, kind: IdEncoder, codes: GraphCodes, input_: GraphInput) -> None:
+        super().__init__(name, kind, [input_])
+        self.codes = codes
+
+    def forward(self, columns: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        return {self.name: self.codes(columns[self.name])}

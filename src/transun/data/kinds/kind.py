@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from torch import Tensor
 
+from transun.data.kinds.graph import ColumnGraph, EncodedColumn
 from transun.data.logical import LogicalType, logical_type
 from transun.data.saving import Serialisable
 from transun.data.shift import Profile, Shift
@@ -50,7 +51,8 @@ class Kind(Serialisable, ABC):
     A kind is a frozen dataclass. Its first fields are what a person declares; then come those that `fit` learns, which
     are None until then and marked `repr=False`. So a fitted kind needs no other state: it is compared, printed and
     saved by its fields. A new kind is one class with `fit`, `encode`, `inputs` and `missing`; defining it registers it
-    for saving and loading. What else a kind can say about its rows has a default.
+    for saving and loading. What else a kind can say about its rows has a default; to
+    be served from raw columns it also writes `graph`.
     """
 
     shares_table_with: str | None = None
@@ -109,6 +111,17 @@ class Kind(Serialisable, ABC):
         inputs = self.inputs(name)
         sizes = {**inputs.ids, **inputs.bags}
         return dict.fromkeys(inputs.names, "a number a row") | {key: f"codes of {sizes[key]} ids" for key in sizes}
+
+    def graph(self, name: str, types: Mapping[str, LogicalType], sizes: Mapping[str, int]) -> ColumnGraph:
+        """The same encoding inside a graph for serving; by default the graph takes the tensors of `encode`.
+
+        Args:
+            name: of the column.
+            types: the logical type of each of the columns that are read.
+            sizes: the number of ids of every embedding table, by the column that owns it.
+
+        """
+        return EncodedColumn(name, self, sizes)
 
     def id_encoder(self, name: str) -> "IdEncoder":
         """What gives this column's ids their index, for columns that share its table."""

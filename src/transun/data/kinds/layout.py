@@ -1,11 +1,14 @@
 """How a table stores several values of a row: as a list, in numbered columns, or as text with separators."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from transun.data.kinds.graph import MISSING
+from transun.data.logical import LogicalType
 from transun.data.saving import Serialisable
 from transun.data.schema import holds_lists
 from transun.data.table import as_ids, column_array
@@ -23,6 +26,17 @@ class Ragged(NamedTuple):
     counts: np.ndarray
 
 
+class ListInput(NamedTuple):
+    """An input of a graph that holds values of a row: its column, and the arguments of `id_input`."""
+
+    name: str
+    text: bool
+    dropped: tuple[Any, ...]
+    """What is written where there is no value."""
+    several: bool = False
+    separator: str | None = None
+
+
 class Layout(Serialisable, ABC):
     """Where the values of a multi-valued column are found; padding and missing values are left out."""
 
@@ -33,6 +47,10 @@ class Layout(Serialisable, ABC):
     @abstractmethod
     def read(self, name: str, table: "pa.Table") -> Ragged:
         """The ids of every row."""
+
+    @abstractmethod
+    def list_inputs(self, name: str, types: Mapping[str, LogicalType]) -> list[ListInput]:
+        """The inputs of a graph that hold the values, for columns of these types."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +80,10 @@ class Lists(Layout):
         ids = as_ids(f"column {name!r}", column_array(pa.table({name: compute.list_flatten(column)}), name))
         return _without(ids, counts.astype(np.int64), self.pad)
 
+    def list_inputs(self, name: str, types: Mapping[str, LogicalType]) -> list[ListInput]:
+        text = types[name].is_text
+        return [ListInput(name, text, _dropped(self.pad, text=text), several=True)]
+
 
 @dataclass(frozen=True)
 class Split(Layout):
@@ -86,6 +108,9 @@ class Split(Layout):
         counts = compute.fill_null(compute.list_value_length(parts), 0).to_numpy(zero_copy_only=False)
         ids = compute.utf8_trim_whitespace(compute.list_flatten(parts))
         return _without(ids, counts.astype(np.int64), "")
+
+    def list_inputs(self, name: str, types: Mapping[str, LogicalType]) -> list[ListInput]:
+        return [ListInput(name, True, ("",), separator=self.separator)]
 
 
 @dataclass(frozen=True)
@@ -128,6 +153,19 @@ class Numbered(Layout):
             order = np.arange(rows * self.count).reshape(self.count, rows).T.reshape(-1)
             ids = pa.concat_arrays(columns).take(pa.array(order))
         return _without(ids, np.full(rows, self.count), self.pad)
+
+    def list_inputs(self, name: str, types: Mapping[str, LogicalType]) -> list[ListInput]:
+        return [
+            ListInput(source, types[source].is_text, _dropped(self.pad, text=types[source].is_text))
+            for source in self.sources(name)
+        ]
+
+
+def _dropped(pad: int | str, *, text: bool) -> tuple[Any, ...]:
+    """What is written where there is no value: the padding, and a missing id."""
+    if text:
+        return ("", str(pad))
+    return (MISSING,) if isinstance(pad, str) else (MISSING, pad)
 
 
 def _without(ids: "pa.Array", counts: np.ndarray, pad: int | str) -> Ragged:

@@ -1,5 +1,7 @@
 """Numbers: on a log-like scale and as ranks, cut into buckets of equal frequency, or standardised."""
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Self
@@ -8,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from transun.data.kinds.graph import ColumnGraph, count, double, number_input
 from transun.data.kinds.kind import Inputs, Kind, require_fitted, require_values
 from transun.data.logical import FractionType, LogicalType, TextType
 from transun.data.shift import Profile, Shift
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
 _INTERVALS = 128
 # Larger numbers, infinity included, count as this one: differences and ratios of two of them stay finite.
 _LARGEST = 1e300
+# From here on arsinh(u) is ln(2u) in double precision.
+_LOGARITHMIC = 1e9
 _INDICATOR = "1 where the number is missing, else 0"
 
 
@@ -143,6 +148,9 @@ class Number(NumberKind):
         } | ({f"{name}.missing": missing} if self.indicator else {})
         return {key: torch.from_numpy(value.astype(np.float32)) for key, value in tensors.items()}
 
+    def graph(self, name: str, types: Mapping[str, LogicalType], sizes: Mapping[str, int]) -> ColumnGraph:
+        return _NumberGraph(name, self)
+
     def inputs(self, name: str) -> Inputs:
         indicator = (f"{name}.missing",) if require_fitted(name, self.indicator) else ()
         return Inputs(numeric=(name, *indicator), ranks=(f"{name}.rank",))
@@ -199,6 +207,9 @@ class Buckets(NumberKind):
         edges = np.asarray(require_fitted(name, self.edges), np.float64)
         v = _numbers(name, table)
         return {name: torch.from_numpy(np.where(np.isnan(v), 0, 1 + np.searchsorted(edges, v)))}
+
+    def graph(self, name: str, types: Mapping[str, LogicalType], sizes: Mapping[str, int]) -> ColumnGraph:
+        return _BucketsGraph(name, self)
 
     def inputs(self, name: str) -> Inputs:
         return Inputs(ids={name: len(require_fitted(name, self.edges)) + 2})
@@ -258,12 +269,84 @@ class Standardised(NumberKind):
         tensors = {name: np.where(missing, 0, scaled)} | ({f"{name}.missing": missing} if self.indicator else {})
         return {key: torch.from_numpy(value.astype(np.float32)) for key, value in tensors.items()}
 
+    def graph(self, name: str, types: Mapping[str, LogicalType], sizes: Mapping[str, int]) -> ColumnGraph:
+        return _StandardisedGraph(name, self)
+
+    def apply_in_graph(self, name: str, v: Tensor, missing: Tensor) -> dict[str, Tensor]:
+        """What `apply` does, in operations of torch; v may be any number where it is missing."""
+        scaled = (v - double(require_fitted(name, self.mean))) / double(require_fitted(name, self.sd))
+        tensors = {name: torch.where(missing, 0.0, scaled)} | ({f"{name}.missing": missing} if self.indicator else {})
+        return {key: value.float() for key, value in tensors.items()}
+
     def inputs(self, name: str) -> Inputs:
         return Inputs(numeric=(name, f"{name}.missing") if require_fitted(name, self.indicator) else (name,))
 
     def meanings(self, name: str) -> dict[str, str]:
         indicator = {f"{name}.missing": _INDICATOR} if self.indicator else {}
         return {name: "a number less its mean by its deviation in training, 0 for a missing one"} | indicator
+
+
+class _NumberGraph(ColumnGraph):
+    def __init__(self, name: str, kind: Number) -> None:
+        knots, ranks = (np.asarray(require_fitted(name, values)) for values in (kind.knots, kind.ranks))
+        super().__init__(name, kind, [number_input(name, knots.tolist())])
+        # No slope after the last knot.
+        slopes = np.append(np.diff(ranks) / np.diff(knots), 0.0)
+        self.register_buffer("knots", torch.from_numpy(knots))
+        self.register_buffer("ranks", torch.from_numpy(ranks))
+        self.register_buffer("slopes", torch.from_numpy(slopes))
+        self.number = kind
+
+    def forward(self, columns: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        v = columns[self.name]
+        missing = v.isnan()
+        v = _bounded(torch.where(missing, 0.0, v))
+        median, scale, mean, sd = map(double, (self.number.median, self.number.scale, self.number.mean, self.number.sd))
+        standardised = (_arsinh(_bounded((v - median) / scale)) - mean) / sd
+        knots, ranks = self.get_buffer("knots"), self.get_buffer("ranks")
+        at = (count(v.unsqueeze(-1) >= knots) - 1).clamp(min=0)
+        rank = self.get_buffer("slopes")[at] * (torch.maximum(v, knots[0]) - knots[at]) + ranks[at]
+        tensors = {
+            self.name: torch.where(missing, 0.0, standardised),
+            f"{self.name}.rank": torch.where(missing, 0.5, rank),
+        } | ({f"{self.name}.missing": missing} if self.number.indicator else {})
+        return {key: value.float() for key, value in tensors.items()}
+
+
+def _bounded(v: Tensor) -> Tensor:
+    return torch.maximum(torch.minimum(v, double(_LARGEST)), double(-_LARGEST))
+
+
+def _arsinh(u: Tensor) -> Tensor:
+    """arsinh(u) by a logarithm, which runtimes have in double precision, unlike arsinh itself."""
+    size = u.abs()
+    small = size.clamp(max=_LOGARITHMIC)
+    near, far = (small + (small.square() + 1.0).sqrt()).log(), size.clamp(min=1.0).log() + double(math.log(2.0))
+    return u.sign() * torch.where(size < _LOGARITHMIC, near, far)
+
+
+class _BucketsGraph(ColumnGraph):
+    def __init__(self, name: str, kind: Buckets) -> None:
+        edges = require_fitted(name, kind.edges)
+        super().__init__(name, kind, [number_input(name, edges or (0.0, 1.0))])
+        self.register_buffer("edges", torch.tensor([*edges, math.inf], dtype=torch.float64))
+
+    def forward(self, columns: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        v = columns[self.name]
+        below = count(v.unsqueeze(-1) > self.get_buffer("edges"))
+        return {self.name: torch.where(v.isnan(), 0, 1 + below)}
+
+
+class _StandardisedGraph(ColumnGraph):
+    def __init__(self, name: str, kind: Standardised) -> None:
+        mean, sd = require_fitted(name, kind.mean), require_fitted(name, kind.sd)
+        super().__init__(name, kind, [number_input(name, (mean - 2 * sd, mean, mean + 2 * sd))])
+        self.standardised = kind
+
+    def forward(self, columns: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        v = columns[self.name]
+        missing = v.isnan()
+        return self.standardised.apply_in_graph(self.name, torch.where(missing, 0.0, v), missing)
 
 
 def _numbers(name: str, table: "pa.Table") -> np.ndarray:

@@ -1,0 +1,225 @@
+"""A served model as an ONNX graph: torch writes what computes with numbers, and what reads text is put before it."""
+
+import logging
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from transun.data.kinds.graph import GraphInput
+from transun.support.extras import need, require
+from transun.tables.served_model import ServedModel
+
+__all__ = ["open_onnx", "require_onnx", "torch_to_onnx", "write_onnx"]
+
+# ONNX's own names for types.
+_TYPES = {"string": "STRING", "int64": "INT64", "float64": "DOUBLE", "float32": "FLOAT"}
+# P. J. Acklam's approximation of the quantile function of the normal law, of relative error 1.2e-9: coefficients of the
+# highest power first, and the probability below which the tail has another one.
+_NORMAL_TAIL = 0.02425
+_NORMAL_NEAR = (-39.69683028665376, 220.9460984245205, -275.9285104469687, 138.357751867269, -30.66479806614716)
+_NORMAL_NEAR += (2.506628277459239,)
+_NORMAL_NEAR_DIVISOR = (-54.47609879822406, 161.5858368580409, -155.6989798598866, 66.80131188771972)
+_NORMAL_NEAR_DIVISOR += (-13.28068155288572,)
+_NORMAL_FAR = (-0.007784894002430293, -0.3223964580411365, -2.400758277161838, -2.549732539343734, 4.374664141464968)
+_NORMAL_FAR += (2.938163982698783,)
+_NORMAL_FAR_DIVISOR = (0.007784695709041462, 0.3224671290700398, 2.445134137142996, 3.754408661907416)
+_LIBRARIES = ("onnx", "onnxscript", "onnxruntime")
+
+
+def require_onnx() -> None:
+    """Raise an error that names the extra if a library is missing."""
+    require(*_LIBRARIES)
+
+
+def write_onnx(
+    program: torch.export.ExportedProgram, served: ServedModel, path: Path, metadata: Mapping[str, str]
+) -> None:
+    """Write the graph of a traced model to a file.
+
+    Args:
+        program: the traced model, whose inputs are those of `served` with lookups already done.
+        served: the model.
+        path: the file.
+        metadata: texts by name, which a runtime shows to whoever asks.
+
+    """
+    onnx = need("onnx")
+    inputs, outputs = served.inputs, served.outputs
+    if clash := [each.name for each in inputs if each.name in outputs]:
+        raise ValueError(f"the column {clash[0]!r} has the name of an output of the graph: rename it in the table")
+    # The names of torch must not meet the names of columns.
+    prefix = "graph/"
+    while any(each.name.startswith(prefix) for each in inputs):
+        prefix += "/"
+    model = onnx.compose.add_prefix(torch_to_onnx(program, len(inputs), outputs), prefix, rename_outputs=False)
+    for name, node_output in zip(outputs, model.graph.output, strict=True):
+        node_output.name = name
+    reader = _Reader(prefix)
+    for number, each in enumerate(inputs):
+        reader.read(each, f"{prefix}{_name(number)}")
+    before, arguments = reader.nodes, [_declare(each) for each in inputs]
+    nodes = [*before, *model.graph.node]
+    graph = onnx.helper.make_graph(nodes, "transun", arguments, list(model.graph.output), list(model.graph.initializer))
+    opsets = [*model.opset_import, onnx.helper.make_opsetid("ai.onnx.ml", 3)]
+    whole = onnx.helper.make_model(
+        graph, opset_imports=opsets, ir_version=model.ir_version, functions=list(model.functions)
+    )
+    onnx.helper.set_model_props(whole, dict(metadata))
+    path.write_bytes(whole.SerializeToString())
+
+
+def open_onnx(path: Path) -> Any:
+    """A function from the inputs of a graph to its outputs, both by name, as numpy arrays."""
+    session = need("onnxruntime").InferenceSession(path.read_bytes(), providers=["CPUExecutionProvider"])
+    outputs = [each.name for each in session.get_outputs()]
+
+    def predict(values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        used = {each.name: values[each.name] for each in session.get_inputs()}
+        return dict(zip(outputs, session.run(outputs, used), strict=True))
+
+    return predict
+
+
+def _name(number: int) -> str:
+    return f"column_{number}"
+
+
+def torch_to_onnx(program: torch.export.ExportedProgram, inputs: int, outputs: list[str]) -> Any:
+    """The ONNX model of a traced module, with inputs `column_0`, `column_1` and so on."""
+    with warnings.catch_warnings():
+        # torch and onnxscript warn about each other's calls, which a user cannot change.
+        warnings.simplefilter("ignore")
+        logging.getLogger("torch.onnx").setLevel(logging.ERROR)
+        try:
+            written = torch.onnx.export(
+                program,
+                dynamo=True,
+                input_names=[_name(number) for number in range(inputs)],
+                output_names=outputs,
+                verbose=False,
+                external_data=False,
+                optimize=False,  # onnxruntime does so when it loads a graph
+                custom_translation_table=_translations(),
+            )
+        except RuntimeError as error:
+            line = str(error).splitlines()[0][:200]
+            raise ValueError(f"torch could not write this head as ONNX ({line}): export it to .pt2") from error
+    if written is None:
+        raise ValueError("torch could not write this head as ONNX: export it to .pt2")
+    return written.model_proto
+
+
+def _translations() -> dict[Any, Any]:
+    """Operations that ONNX lacks, in others that keep their digits.
+
+    torch writes eˣ - 1 and ln(1 + x) as they stand, of which nothing is left near zero in single precision, and does
+    not write a binary search at all.
+    """
+    op = need("onnxscript").opset20
+
+    def expm1(x: Any) -> Any:
+        """tanh(x / 2)·(eˣ + 1)."""
+        return op.Mul(op.Tanh(op.Mul(x, 0.5)), op.Add(op.Exp(x), 1.0))
+
+    def log1p(x: Any) -> Any:
+        """x·ln(w) / (w - 1) for w = 1 + x as rounded, whose rounding error cancels; x itself where w is 1."""
+        w = op.Add(x, 1.0)
+        difference = op.Sub(w, 1.0)
+        whole = op.Equal(difference, 0.0)
+        return op.Where(whole, x, op.Mul(op.Log(w), op.Div(x, op.Where(whole, op.Exp(difference), difference))))
+
+    def searchsorted(
+        edges: Any, values: Any, out_int32: bool = False, right: bool = False, side: Any = None, sorter: Any = None
+    ) -> Any:
+        """The number of edges below each value, or up to it."""
+        passed = (op.GreaterOrEqual if right or side == "right" else op.Greater)(op.Unsqueeze(values, [-1]), edges)
+        return op.Cast(op.ReduceSum(op.Cast(passed, to=1), [-1], keepdims=0), to=7)
+
+    def clamp(x: Any, min: Any = None, max: Any = None) -> Any:
+        """Without an empty input for the lower bound, over which skl2onnx stumbles."""
+        if min is None:
+            return op.Neg(op.Clip(op.Neg(x), -max))
+        return op.Clip(x, min) if max is None else op.Clip(x, min, max)
+
+    def polynomial(coefficients: Sequence[float], x: Any) -> Any:
+        value = op.Add(op.Mul(x, coefficients[0]), coefficients[1])
+        for coefficient in coefficients[2:]:
+            value = op.Add(op.Mul(value, x), coefficient)
+        return value
+
+    def ndtri(p: Any) -> Any:
+        """The quantile of the normal law, by rational functions of (p - ½)², or of √(-2 ln p) in the tails."""
+        tail = op.Min(p, op.Sub(1.0, p))
+        root = op.Sqrt(op.Mul(op.Log(tail), -2.0))
+        far = op.Div(polynomial(_NORMAL_FAR, root), polynomial((*_NORMAL_FAR_DIVISOR, 1.0), root))
+        centred = op.Sub(p, 0.5)
+        square = op.Mul(centred, centred)
+        near = op.Div(polynomial(_NORMAL_NEAR, square), polynomial((*_NORMAL_NEAR_DIVISOR, 1.0), square))
+        signed = op.Where(op.Less(centred, 0.0), far, op.Neg(far))
+        return op.Where(op.Less(tail, _NORMAL_TAIL), signed, op.Mul(near, centred))
+
+    aten = torch.ops.aten
+    return {
+        torch.ops.prims.ndtri.default: ndtri,
+        aten.expm1.default: expm1,
+        aten.log1p.default: log1p,
+        aten.searchsorted.Tensor: searchsorted,
+        aten.clamp.default: clamp,
+    }
+
+
+def _declare(each: GraphInput) -> Any:
+    onnx = need("onnx")
+    shape = [dimension if dimension == "batch" else f"{dimension} of {each.name}" for dimension in each.shape]
+    return onnx.helper.make_tensor_value_info(
+        each.name, getattr(onnx.TensorProto, _TYPES[each.dtype]), shape, doc_string=each.meaning
+    )
+
+
+class _Reader:
+    """Collects the nodes that turn inputs into what torch's part of the graph takes."""
+
+    def __init__(self, prefix: str) -> None:
+        self.nodes: list[Any] = []
+        self.prefix = prefix
+
+    def read(self, each: GraphInput, output: str) -> None:
+        """The nodes from an input to the value called `output`."""
+        if each.lookup is None:
+            self._add("Identity", [each.name], [output])
+            return
+        name = each.name if each.separator is None else self._split(each.name, each.separator)
+        kind = "strings" if each.dtype == "string" else "int64s"
+        keys, codes = {f"keys_{kind}": list(each.lookup.keys)}, list(each.lookup.codes)
+        self._add("LabelEncoder", [name], [output], domain="ai.onnx.ml", values_int64s=codes, default_int64=0, **keys)
+
+    def _split(self, name: str, separator: str) -> str:
+        """The parts of every text (batch, length), without blanks around them."""
+        parts = self._step("StringSplit", [name], 2, delimiter=separator)
+        # A split by blanks into no more than one part takes the blanks off. Where no text has a part there is nothing
+        # to give back, so that one more text takes part, and is dropped.
+        flat = self._step("Reshape", [parts, self._constant(np.array([-1]))])
+        longer = self._step("Concat", [flat, self._constant(np.array(["-"], object))], axis=0)
+        trimmed = self._step(
+            "Reshape", [self._step("StringSplit", [longer], 2, maxsplit=0), self._constant(np.array([-1]))]
+        )
+        without = self._step("Slice", [trimmed, *(self._constant(np.array([end])) for end in (0, -1))])
+        return self._step("Reshape", [without, self._step("Shape", [parts])], allowzero=1)
+
+    def _constant(self, value: np.ndarray) -> str:
+        return self._step("Constant", [], value=need("onnx").numpy_helper.from_array(value))
+
+    def _step(self, operation: str, inputs: list[str], outputs: int = 1, **attributes: Any) -> str:
+        """One more node; the name of its first output."""
+        names = [f"{self.prefix}read_{len(self.nodes)}_{number}" for number in range(outputs)]
+        self._add(operation, inputs, names, **attributes)
+        return names[0]
+
+    def _add(self, operation: str, inputs: list[str], outputs: list[str], domain: str = "", **attributes: Any) -> None:
+        make = need("onnx").helper.make_node
+        name = f"{self.prefix}read_{len(self.nodes)}"
+        self.nodes.append(make(operation, inputs, outputs, name=name, domain=domain, **attributes))

@@ -1,0 +1,89 @@
+"""A table model as one module for serving: raw columns in, predictions out."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from transun.data.kinds.graph import ColumnGraph, GraphInput, Lookup
+from transun.models.inference_layout import MergedModel
+from transun.models.network import Model
+
+__all__ = ["IntegerLookup", "ServedModel"]
+
+
+class ServedModel(nn.Module):
+    """Encodes the columns, runs the network and reads the head: what an exported graph computes.
+
+    Args:
+        model: the network and the head.
+        columns: how each column is encoded.
+        original: whether to output the prediction before debiasing too.
+        levels: of the quantiles to output, for heads that have a law of y|x.
+
+    """
+
+    def __init__(
+        self, model: Model | MergedModel, columns: Sequence[ColumnGraph], *, original: bool, levels: Sequence[float]
+    ) -> None:
+        super().__init__()
+        self.model, self.columns = model, nn.ModuleList(columns)
+        self.original, self.levels = original, tuple(levels)
+
+    @property
+    def inputs(self) -> list[GraphInput]:
+        """What the graph reads. A table of several ids may be read by two columns, and is one input."""
+        return list({each.name: each for column in self.graphs for each in column.inputs}.values())
+
+    @property
+    def graphs(self) -> list[ColumnGraph]:
+        """How each column is encoded."""
+        return [column for column in self.columns if isinstance(column, ColumnGraph)]
+
+    @property
+    def outputs(self) -> list[str]:
+        """The names of what `forward` returns, in order."""
+        return ["prediction", *(["original"] if self.original else []), *(["quantiles"] if self.levels else [])]
+
+    def forward(self, columns: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Predictions (B,), those before debiasing (B,), and quantiles (B, levels), as far as they are asked for."""
+        x: dict[str, Tensor] = {}
+        for column in self.columns:
+            x |= column(columns)
+        return self.read(x)
+
+    def read(self, x: dict[str, Tensor]) -> dict[str, Tensor]:
+        """The outputs for encoded columns."""
+        model, head = self.model, self.model.head
+        raw = model.raw(x)
+        outputs = {"prediction": model.over_members(head(raw))}
+        if self.original:
+            outputs["original"] = model.over_members(head.undebiased(raw))
+        if self.levels and head.distribution is not None:
+            # All levels at once, as further rows: the search for a quantile is a long chain of operations.
+            count = len(self.levels)
+            level = torch.tensor(self.levels, dtype=raw[0].dtype).repeat(raw[0].shape[0])
+            values = head.distribution.quantile(tuple(part.repeat_interleave(count, 0) for part in raw), level)
+            by_level = values.reshape(-1, count).unbind(1)
+            outputs["quantiles"] = torch.stack([model.over_members(each) for each in by_level], 1)
+        return outputs
+
+
+class IntegerLookup(nn.Module):
+    """The codes of whole numbers, for a format that has no lookup of its own: a binary search among the known ones.
+
+    >>> IntegerLookup(Lookup([30, 10], [1, 2]))(torch.tensor([[10, 11], [30, 40]])).tolist()
+    [[2, 0], [1, 0]]
+    """
+
+    def __init__(self, lookup: Lookup) -> None:
+        super().__init__()
+        keys, codes = (np.asarray(values, np.int64) for values in (lookup.keys, lookup.codes))
+        self.register_buffer("keys", torch.from_numpy(np.sort(keys)))
+        self.register_buffer("codes", torch.from_numpy(codes[np.argsort(keys)]))
+
+    def forward(self, ids: Tensor) -> Tensor:
+        keys = self.get_buffer("keys")
+        at = torch.searchsorted(keys, ids).clamp(max=len(keys) - 1)
+        return torch.where(keys[at] == ids, self.get_buffer("codes")[at], 0)

@@ -1,0 +1,42 @@
+"""Operations that torch does not write to ONNX, or not well, against scipy and numpy."""
+
+import numpy as np
+import pytest
+import torch
+from scipy.special import ndtri
+
+from transun.tables.onnx_graph import torch_to_onnx
+
+runtime = pytest.importorskip("onnxruntime")
+pytest.importorskip("onnxscript")
+
+
+class Functions(torch.nn.Module):
+    def forward(self, x):
+        edges = torch.tensor([-0.5, 0.0, 0.25])
+        return {
+            "expm1": x.expm1(),
+            "log1p": x.log1p(),
+            "ndtri": torch.special.ndtri(0.5 + 0.999 * x.clamp(-0.5, 0.5)),
+            "right": torch.searchsorted(edges, x, right=True),
+            "left": torch.searchsorted(edges, x),
+            "below": x.clamp(max=0.1),
+        }
+
+
+def test_functions():
+    x = np.concatenate([np.linspace(-0.999, 5.0, 4001), [1e-8, -1e-8, 1e-3, -1e-4, 0.0, 20.0, -0.5, 0.25]])
+    x = x.astype(np.float32)
+    rows = torch.export.Dim("rows")
+    program = torch.export.export(Functions(), (torch.zeros(8),), dynamic_shapes=({0: rows},))
+    names = ["expm1", "log1p", "ndtri", "right", "left", "below"]
+    session = runtime.InferenceSession(torch_to_onnx(program, 1, names).SerializeToString())
+    made = dict(zip(names, session.run(names, {"column_0": x}), strict=True))
+    np.testing.assert_allclose(made["expm1"], np.expm1(x.astype(float)), rtol=3e-6)
+    np.testing.assert_allclose(made["log1p"], np.log1p(x.astype(float)), rtol=1e-6, atol=1e-30)
+    p = (np.float32(0.5) + np.float32(0.999) * x.clip(-0.5, 0.5)).astype(float)
+    np.testing.assert_allclose(made["ndtri"], ndtri(p), rtol=1e-4, atol=1e-6)
+    edges = np.array([-0.5, 0.0, 0.25])
+    assert np.array_equal(made["right"], np.searchsorted(edges, x, side="right"))
+    assert np.array_equal(made["left"], np.searchsorted(edges, x))
+    assert np.array_equal(made["below"], x.clip(max=np.float32(0.1)))
