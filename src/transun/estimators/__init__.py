@@ -11,6 +11,7 @@ from transun.estimators.corrected import CorrectedRegressor, TotalWarning
 from transun.estimators.gts import AmplificationWarning, GTSRegressor
 from transun.estimators.multicalibrated import MulticalibratedRegressor
 from transun.estimators.network import NetworkRegressor
+from transun.estimators.onnx_converters import register_converters, to_onnx
 from transun.estimators.unbiased import UnbiasedRegressor
 
 __all__ = [
@@ -24,4 +25,6 @@ __all__ = [
     "NetworkRegressor",
     "TotalWarning",
     "UnbiasedRegressor",
+    "register_converters",
+    "to_onnx",
 ]

@@ -7,9 +7,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import check_is_fitted
 
 from transun.conformal import RowIntervals
 from transun.corrections import TotalRatio, TotalShift
+from transun.estimators.composition import Balanced, Composition, WeightedMean
 from transun.estimators.cross_fitting import OutOfFold, predict_1d, split_rows
 from transun.estimators.meta_regressor import MetaRegressor
 from transun.estimators.target import to_tensor
@@ -40,6 +42,19 @@ class LearnedBalance:
         names, segment_of_row = np.unique(segment, return_inverse=True)
         factors = np.array([self.segments.get(name, self.factor) for name in names.tolist()])
         return np.asarray(pred * factors[segment_of_row])
+
+    def around(self, composition: Composition, by: str | int | None, unit: float = 1.0) -> Composition:
+        """The same balance of what a composition predicts, times a unit.
+
+        Args:
+            composition: what is balanced.
+            by: the column of X that holds the segments.
+            unit: a factor of all predictions.
+
+        """
+        segments = {name: factor * unit for name, factor in self.segments.items()}
+        formula = Balanced(composition.formula, self.factor * unit, self.shift * unit, segments)
+        return Composition(composition.models, formula, (by,) if segments and by is not None else ())
 
 
 @dataclass(frozen=True)
@@ -163,6 +178,10 @@ class BalancedRegressor(MetaRegressor):
         """The balanced predictions of the regressor, (n,)."""
         X = self._check_features(X)
         return self.balance_.apply(predict_1d(self.regressor_, X), self.balance.segments(X))
+
+    def composition(self) -> Composition:
+        check_is_fitted(self)
+        return self.balance_.around(Composition([self.regressor_], WeightedMean([1.0])), self.balance.by)
 
 
 def _total_ratio(pred: Array, y: Array, weight: Array) -> float:

@@ -9,9 +9,10 @@ import torch
 from numpy.typing import NDArray
 
 from transun.corrections import Correction, SmoothIsotonic
+from transun.estimators.composition import Composition, CorrectedMean, WeightedMean
 from transun.estimators.cross_fitting import CrossFit, NewRows
 from transun.estimators.fitting import takes_weights, with_deviance
-from transun.estimators.gts import RatioGuard, mean_slope
+from transun.estimators.gts import RatioFormula, RatioGuard, mean_slope
 from transun.estimators.target import slope_at, to_tensor
 from transun.schemes import PowerVariance
 from transun.transforms import Transform
@@ -28,6 +29,9 @@ class Predictor(Protocol):
 
     def predict(self, rows: NewRows, shares: Array) -> Array:
         """The predictions of new rows: means over the models of all folds, with these shares (folds,)."""
+
+    def composition(self, shares: Array) -> Composition:
+        """The models, and the same mean as a formula."""
 
 
 class Candidate(Protocol):
@@ -71,6 +75,9 @@ class _Mean:
 
     def predict(self, rows: NewRows, shares: Array) -> Array:
         return np.asarray(shares @ rows.predict(self.models))
+
+    def composition(self, shares: Array) -> Composition:
+        return Composition(self.models, WeightedMean(shares))
 
 
 @dataclass(frozen=True)
@@ -119,6 +126,9 @@ class _Corrected:
 
     def predict(self, rows: NewRows, shares: Array) -> Array:
         return np.asarray(shares @ _correct(self.correction, rows.predict(self.models)))
+
+    def composition(self, shares: Array) -> Composition:
+        return Composition(self.models, CorrectedMean(self.correction, shares))
 
 
 def _correct(correction: Correction, points: Array) -> Array:
@@ -186,8 +196,12 @@ class _Ratio:
     def predict(self, rows: NewRows, shares: Array) -> Array:
         slopes = np.stack([slope_at(point, self.slope, self.transform) for point in rows.predict(self.point_models)])
         slope = mean_slope(slopes, shares, self.emphasis)
-        pred, _ = self.guard.divide(shares @ rows.predict(self.bias_models), slope)
+        pred, _ = self.guard.divide(shares @ rows.predict(self.bias_models), np.asarray(slope))
         return pred
+
+    def composition(self, shares: Array) -> Composition:
+        formula = RatioFormula(self.transform, self.slope, shares, shares, self.emphasis, self.guard)
+        return Composition([*self.point_models, *self.bias_models], formula)
 
 
 # The variance power for which each loss is efficient: Var[y|x] ∝ m(x)^p.

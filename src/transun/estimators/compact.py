@@ -10,6 +10,7 @@ from sklearn.utils import _safe_indexing
 
 from transun.conformal import RowIntervals
 from transun.estimators.balance import Balance, LearnedBalance
+from transun.estimators.composition import Composition, WeightedMean
 from transun.estimators.cross_fitting import predict_1d
 from transun.estimators.exposure import to_amounts
 from transun.estimators.fitting import Fitting, add_weights, with_deviance
@@ -79,6 +80,10 @@ class CompactRegressor:
         rates = self.balance.apply(predict_1d(self.regressor, X))
         ends = self.intervals.interval(rates, level)
         return np.stack([to_amounts(end, exposure, by_exposure=self.by_exposure) for end in ends.T], axis=1)
+
+    def composition(self) -> Composition:
+        """The model and the balance, as those of other estimators."""
+        return self.balance.around(Composition([self.regressor], WeightedMean([1.0])), None)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from transun.conformal import RowIntervals
 from transun.corrections import (
@@ -18,6 +19,7 @@ from transun.corrections import (
     TotalRatio,
     TotalShift,
 )
+from transun.estimators.composition import Composition, CorrectedMean
 from transun.estimators.fitting import evaluation_pairs
 from transun.estimators.meta_regressor import TransformedTargetBase
 from transun.estimators.target import check_target, prepare_transform, to_tensor
@@ -135,6 +137,10 @@ class CorrectedRegressor(TransformedTargetBase):
     def predict(self, X: Any) -> Array:
         """Estimates of E[y|x], (n,)."""
         return self._mean_over_models(self._check_features(X), self._correct)
+
+    def composition(self) -> Composition:
+        check_is_fitted(self)
+        return Composition(self.regressors_, CorrectedMean(self.correction_, self.shares_))
 
     def _check_total(self, excess: Array, actual: float) -> None:
         """Store predicted / actual total, and warn if a correction was learned out of fold and leaves it wrong.

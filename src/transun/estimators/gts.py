@@ -1,16 +1,21 @@
 """Generalized TranSUN around any regressor, cross-fitted, with a guard against the amplification of errors."""
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor, nn
 
+from transun.estimators.composition import Composition
 from transun.estimators.cross_fitting import predict_1d
 from transun.estimators.fitting import evaluation_pairs, takes_weights, with_deviance
 from transun.estimators.meta_regressor import TransformedTargetBase
-from transun.estimators.target import check_target, prepare_transform, slope_at
+from transun.estimators.target import check_target, prepare_transform, slope_at, to_tensor
 from transun.estimators.wrapped import transforms_target, without_target_transform
 from transun.schemes import PowerVariance, Slope
 from transun.transforms import Log1p, Transform
@@ -61,9 +66,13 @@ class RatioGuard:
         [2.0]
         """
         bins = int(np.clip(len(y) // _MIN_ROWS_PER_BIN, 1, _MAX_BINS))
-        # Edges are slopes of rows and larger than the smallest slope, so that no bin is empty.
-        edges = np.unique(np.quantile(slope, np.arange(1, bins) / bins, method="lower"))
-        edges = edges[edges > slope.min()]
+        # Bins begin at slopes of rows that are larger than the smallest slope, so that no bin is empty.
+        starts = np.unique(np.quantile(slope, np.arange(1, bins) / bins, method="lower"))
+        slopes = np.unique(slope)
+        at = np.searchsorted(slopes, starts[starts > slopes[0]])
+        # Edges are half-way to the next smaller slope: in single precision, as served elsewhere, a slope is in the
+        # same bin.
+        edges = 0.5 * (slopes[at - 1] + slopes[at])
         bin_of_row = np.searchsorted(edges, slope, side="right")
         members = [bin_of_row == index for index in range(len(edges) + 1)]
         weight = np.ones_like(y) if weight is None else weight
@@ -82,23 +91,44 @@ class RatioGuard:
         >>> guard.divide(np.array([2.5, 3.5]), np.array([0.5, 0.5]))  # 3.5 / 0.5 is above 6; the mean of z is 2
         (array([5., 4.]), array([False,  True]))
         """
-        bin_of_row = np.searchsorted(self.edges, slope, side="right")
-        low, high = self.smallest[bin_of_row], self.largest[bin_of_row]
+        pred, outside = self.formula()(to_tensor(z), to_tensor(slope))
+        return np.asarray(pred.numpy()), np.asarray(outside.numpy())
+
+    def formula(self) -> "GuardedRatio":
+        """The same with tensors, for a graph."""
+        return GuardedRatio(*map(to_tensor, (self.edges, self.smallest, self.largest, self.mean_z)))
+
+
+class GuardedRatio(nn.Module):
+    """The division of a `RatioGuard`, whose arguments are those here."""
+
+    def __init__(self, edges: Tensor, smallest: Tensor, largest: Tensor, mean_z: Tensor) -> None:
+        super().__init__()
+        # The first bin has no lower edge; so the list of edges is never empty.
+        below = torch.full((1,), -torch.inf, dtype=edges.dtype)
+        values = {"starts": torch.cat((below, edges)), "smallest": smallest, "largest": largest, "mean_z": mean_z}
+        for name, value in values.items():
+            self.register_buffer(name, value)
+
+    def forward(self, z: Tensor, slope: Tensor) -> tuple[Tensor, Tensor]:
+        """Predictions (n,), and whether each ratio was replaced."""
+        bin_of_row = (slope.unsqueeze(-1) >= self.get_buffer("starts")).to(slope.dtype).sum(-1).long() - 1
+        low, high, mean = (self.get_buffer(name)[bin_of_row] for name in ("smallest", "largest", "mean_z"))
         pred = z / slope
         # Rounding must not count as leaving the range; boosters compute in single precision.
-        margin = 1e-6 * (np.abs(high) + np.abs(low))
+        margin = 1e-6 * (high.abs() + low.abs())
         outside = (pred < low - margin) | (pred > high + margin)
-        return np.where(outside, np.clip(self.mean_z[bin_of_row] / slope, low, high), pred), outside
+        return torch.where(outside, torch.minimum(torch.maximum(mean / slope, low), high), pred), outside
 
 
-def mean_slope(slopes: Array, shares: Array, emphasis: float) -> Array:
+def mean_slope(slopes: Any, shares: Any, emphasis: float) -> Any:
     """κ̄ = Σ s_k κ_k^(1-e) / Σ s_k κ_k^-e over models k with shares s: what z learns at x, divided by E[y|x].
 
     At x, z learns the mean of y·κ_k over rows of every fold with the weights κ_k^-e, which is E[y|x] times this mean:
     the arithmetic mean of κ for e = 0, and the harmonic mean for e = 1.
 
     Args:
-        slopes: κ (models, n).
+        slopes: κ (models, n), an array or a tensor.
         shares: the shares of the models, which add up to one.
         emphasis: e.
 
@@ -107,7 +137,42 @@ def mean_slope(slopes: Array, shares: Array, emphasis: float) -> Array:
     (array([0.625]), array([0.4]))
 
     """
-    return np.asarray(shares @ slopes ** (1.0 - emphasis) / (shares @ slopes**-emphasis))
+    return shares @ slopes ** (1.0 - emphasis) / (shares @ slopes**-emphasis)
+
+
+class RatioFormula(nn.Module):
+    """z̄ / κ̄ with the guard, from the points of some models and the z of others.
+
+    Args:
+        transform: T.
+        slope: κ.
+        shares: of the models of T(y).
+        bias_shares: of the models of z.
+        emphasis: see `GTSRegressor`.
+        guard: the rule for ratios that the training targets do not support.
+
+    """
+
+    def __init__(
+        self,
+        transform: Transform,
+        slope: Slope,
+        shares: Sequence[float] | Array,
+        bias_shares: Sequence[float] | Array,
+        emphasis: float,
+        guard: RatioGuard,
+    ) -> None:
+        super().__init__()
+        self.transform, self.slope, self.emphasis, self.guard = transform, slope, emphasis, guard.formula()
+        self.register_buffer("shares", to_tensor(np.asarray(shares, np.float64)))
+        self.register_buffer("bias_shares", to_tensor(np.asarray(bias_shares, np.float64)))
+
+    def forward(self, predictions: Tensor) -> Tensor:
+        shares, bias_shares = self.get_buffer("shares"), self.get_buffer("bias_shares")
+        points, z = predictions.split_with_sizes([len(shares), len(bias_shares)])
+        slope = mean_slope(self.slope.kappa(points, self.transform), shares, self.emphasis)
+        ratio: Tensor = self.guard(bias_shares @ z, slope)[0]
+        return ratio
 
 
 class GTSRegressor(TransformedTargetBase):
@@ -252,7 +317,13 @@ class GTSRegressor(TransformedTargetBase):
     def _mean_slope(self, X: Any) -> Array:
         """κ̄(x), the mean of κ over the models."""
         slopes = np.stack([self._slope_at(predict_1d(model, X)) for model in self.regressors_])
-        return mean_slope(slopes, self.shares_, self._emphasis)
+        return np.asarray(mean_slope(slopes, self.shares_, self._emphasis))
+
+    def composition(self) -> Composition:
+        check_is_fitted(self)
+        slope = PowerVariance(1.0) if self.slope is None else self.slope
+        formula = RatioFormula(self.transform_, slope, self.shares_, [1.0], self._emphasis, self.guard_)
+        return Composition([*self.regressors_, self.bias_regressor_], formula)
 
     @property
     def _emphasis(self) -> float:

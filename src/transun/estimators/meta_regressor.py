@@ -14,6 +14,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from transun.data.exposure import to_rates
+from transun.estimators.composition import Composition
 from transun.estimators.cross_fitting import OutOfFold, predict_1d, split_rows
 from transun.estimators.exposure import check_exposure, to_amounts
 from transun.estimators.fitting import Fitting, add_weights
@@ -40,6 +41,10 @@ class MetaRegressor(IntervalMixin, MetaEstimatorMixin, RegressorMixin, BaseEstim
     def _inner_regressors(self) -> dict[str, Any]:
         """The inner regressors by the name of their parameter, with defaults filled in."""
         return {"regressor": self._base_regressor()}
+
+    def composition(self) -> Composition:
+        """The fitted models, and how a prediction is made of theirs: what is exported. Per unit of exposure, if any."""
+        raise NotImplementedError(f"{type(self).__name__} has no graph")
 
     def _base_regressor(self) -> Any:
         return self._default_regressor() if self.regressor is None else self.regressor

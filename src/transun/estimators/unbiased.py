@@ -6,6 +6,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.utils.validation import check_is_fitted
 
 from transun.conformal import RowIntervals
 from transun.data.exposure import to_rates
@@ -13,6 +14,7 @@ from transun.estimators.balance import Balance, LearnedBalance
 from transun.estimators.candidates import Predictor, make_candidates
 from transun.estimators.choice import Choice, choose_weights
 from transun.estimators.compact import CompactRegressor, Lesson
+from transun.estimators.composition import Composition, Mixed
 from transun.estimators.cross_fitting import CrossFit, NewRows, Split, split_rows
 from transun.estimators.exposure import check_exposure
 from transun.estimators.fitting import EVALUATION_PARAMETERS
@@ -190,6 +192,17 @@ class UnbiasedRegressor(MetaRegressor):
         by_fold = [self._combine(rows, share) for share in np.eye(len(self.shares_))]
         lesson = Lesson(X, target, weight, self._combine(rows, self.shares_), by_fold, self.fold_rows_)
         return lesson.teach(imitator, self.held_out_, by_exposure=self.by_exposure_)
+
+    def composition(self) -> Composition:
+        check_is_fitted(self)
+        parts = [predictor.composition(self.shares_) for predictor in self.predictors_]
+        # Candidates share models, which are to predict once.
+        models = {id(model): model for part in parts for model in part.models}
+        number = {key: index for index, key in enumerate(models)}
+        reads = [[number[id(model)] for model in part.models] for part in parts]
+        mixed = Mixed([part.formula for part in parts], reads, self.weights_.tolist())
+        by = None if self.balance is None else self.balance.by
+        return self.balance_.around(Composition(list(models.values()), mixed), by, self.unit_)
 
     def _combine(self, rows: NewRows, shares: Array) -> Array:
         """The balanced mixture with these shares of the folds, per unit of exposure."""

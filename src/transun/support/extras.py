@@ -12,11 +12,13 @@ EXTRAS = {
     "duckdb": "duckdb",
     "lightgbm": "lightgbm",
     "onnx": "onnx",
+    "onnxmltools": "onnx",
     "onnxruntime": "onnx",
     "onnxscript": "onnx",
     "pyspark": "spark",
     "ray": "ray",
     "s3fs": "s3",
+    "skl2onnx": "onnx",
     "tea_tasting": "ab",
     "upath": "s3",
 }
