@@ -261,7 +261,7 @@ def _segment_effects(
     rows = source.total(lambda usable: usable, "segments")
     effects = []
     for column in columns.by:
-        texts = rows.chunk.texts(column, rows.index)
+        texts = rows.chunk.texts(column, rows.index).to_pylist()
         segmentation = choose_segmentation(column, texts, numeric=source.is_numeric(column))
         codes = segmentation.codes(rows, column)
         for code, title in enumerate(segmentation.titles):

@@ -14,6 +14,7 @@ _MODULES = {
     "ab validity": "transun_paper.online.validity",
     "board": "transun_paper.board.run",
     "booster": "transun_paper.lab.boosters",
+    "drift": "transun_paper.online.drift",
     "industrial": "transun_paper.tables.industrial",
     "ranking test": "transun_paper.online.ranking_test",
     "segments": "transun_paper.board.segments",

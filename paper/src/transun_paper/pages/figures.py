@@ -20,6 +20,8 @@ _COLOURS = {
     "TRE": "#0072b2",
     "MRE": "#d55e00",
     "NRMSE": "#009e73",
+    "LogMSE + daily calibrator": "#e69f00",
+    "LogSUN + daily calibrator": "#009e73",
 }
 _WIDTH, _HEIGHT = 230, 150
 # The top of an axis of relative errors, at most: a larger error leaves the frame, so that small ones can be read.
@@ -112,6 +114,26 @@ def _epsilon(panels: Sequence[Mapping[str, Any]]) -> Any:
         top = min(1.1 * max((row["high"] for row in biases), default=1.0), _FRAME)
         bias_chart = _interval_lines(biases, names, "TRE and MRE", {"type": "sqrt", "domain": [0.0, top]})
         return [bias_chart, _interval_lines(points("NRMSE"), names, "NRMSE", {"zero": False})]
+
+    return _stack(panels, rows)
+
+
+def _drift(panels: Sequence[Mapping[str, Any]]) -> Any:
+    def rows(panel: Mapping[str, Any]) -> list[Any]:
+        days = [
+            {"series": method, "day": day, "ratio": value}
+            for method, values in panel["days"].items()
+            for day, value in enumerate(values)
+        ]
+        parts = [
+            {"series": method, "part": part + 1, "ratio": value}
+            for method, values in panel["parts"].items()
+            for part, value in enumerate(values)
+        ]
+        return [
+            _lines(days, "day", "ratio", "predicted / true total", rule=1.0),
+            _lines(parts, "part", "ratio", "predicted / true, items by noise", rule=1.0),
+        ]
 
     return _stack(panels, rows)
 
@@ -247,4 +269,5 @@ _CHARTS: dict[str, Callable[[Sequence[Mapping[str, Any]]], Any]] = {
     "fig_bins_industrial": _bins,
     "fig_epsilon": _epsilon,
     "fig_densities": _densities,
+    "fig_drift": _drift,
 }

@@ -1,5 +1,6 @@
 """Every real-data table and every figure of the paper, by the name of its report."""
 
+from transun_paper.online.drift import DRIFT
 from transun_paper.tables import (
     ablations,
     comparison,
@@ -36,6 +37,7 @@ _FIGURES: tuple[Part, ...] = (
     figures.BINS,
     figures.EPSILON,
     figures.DENSITIES,
+    DRIFT,
 )
 TABLES: dict[str, Part] = {part.name: part for part in _TABLES}
 FIGURES: dict[str, Part] = {part.name: part for part in _FIGURES}
