@@ -11,6 +11,7 @@ from browser import MISSING, Browser, find_browser
 from pages import Collector
 from transun.diagnosis import diagnose
 from transun.report.diagnosis import diagnosis_document, diagnosis_json
+from transun.report.formatting import Unit, number
 
 
 def diagnosis_page(found):
@@ -85,13 +86,22 @@ def test_the_three_forms_say_the_same(found, parsed):
     assert {each["name"]: each["value"] for each in data["metrics"]}["PGR"] == found.metric("PGR").value
     assert data["source"]["rows"] == 6000
     pgr = f"{found.metric('PGR').value:.3f}"
-    for number in (pgr, f"{found.advice.power.value:.2f}", "6,000", found.advice.head):
-        assert number in text
-        assert number in page
+    for shown in (pgr, f"{found.advice.power.value:.2f}", "6,000", found.advice.head):
+        assert shown in text
+        assert shown in page
     assert found.verdict.text.split(";")[0] in text
     for term in ("PGR", "XAUC", "retransformation bias"):
         assert term in text
         assert term in page
+
+
+def test_amounts_have_their_unit(found):
+    page = Collector.read(diagnosis_document(found, Unit("EUR")).html())
+    assert f"predicted total{number(found.predicted)} EUR" in page.text
+    assert "mean actual in EUR, 99 %" in page.text
+    labels = [attributes.get("aria-label", "") for tag, attributes in page.tags if tag == "svg"]
+    assert any("in EUR" in label for label in labels)
+    assert "EUR" not in diagnosis_page(found)
 
 
 def test_a_notebook_shows_the_page_in_a_frame(found):

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from transun.metrics.paired import paired_differences
 from transun.report.assessment import level_table
 from transun.report.comparison import Comparison, comparison_document
 from transun.report.document import Document
-from transun.report.formatting import as_json
+from transun.report.formatting import as_json, number
 from transun.report.model import model_document, model_report, thinned
 from transun.tables.plan import make_plan
 from transun.tables.training import hold_out, train_plan
@@ -180,6 +181,12 @@ def test_on_a_phone_tables_scroll_with_a_hint_and_titles_are_whole(report, tmp_p
         assert browser.run(wide)
         assert browser.run("getComputedStyle(document.querySelector('.scroll')).backgroundImage").count("gradient") == 4
         assert browser.run(WORDS_BROKEN) == []
+
+
+def test_amounts_have_their_unit(report):
+    page = Collector.read(model_document(replace(report, unit="€")).html())
+    assert f"€{number(report.summary.mean)}" in page.text
+    assert "mean predicted in €" in page.text
 
 
 def test_segments_of_the_table_are_those_of_the_rows(report):

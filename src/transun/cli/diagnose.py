@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from transun.cli.app import app
-from transun.cli.options import Data, Exposure, Json, Progress, Weight
+from transun.cli.options import Data, Exposure, Json, Progress, Unit, Weight
 from transun.cli.output import print_blocks
 from transun.cli.sources import data_name, readable, require_writable, write_texts
 
@@ -27,6 +27,7 @@ def diagnose(
     fail_if_biased: Annotated[
         bool, typer.Option("--fail-if-biased", help="Exit with 1 if the total or a segment is biased.")
     ] = False,
+    unit: Unit = "",
     as_json: Json = False,
     progress: Progress = None,
 ) -> None:
@@ -38,6 +39,7 @@ def diagnose(
     Example: transun diagnose orders.csv --target gmv --pred predicted --by country --out diagnosis
     """
     from transun.diagnosis import diagnose_table
+    from transun.report import formatting
     from transun.report.diagnosis import diagnosis_document, diagnosis_json
     from transun.support.extras import require
 
@@ -47,7 +49,8 @@ def diagnose(
         diagnosis = diagnose_table(
             source, target, pred, by or (), weight, exposure=exposure, name=data_name(data), progress=progress
         )
-    document, values = diagnosis_document(diagnosis), diagnosis_json(diagnosis)
+    shown = formatting.Unit(formatting.visible(unit))
+    document, values = diagnosis_document(diagnosis, shown), diagnosis_json(diagnosis)
     # All texts are made before the first file is written: an error leaves the old files of all three.
     texts = {"diagnosis.html": document.html(), "diagnosis.md": document.markdown(), "diagnosis.json": values}
     write_texts(out, texts)

@@ -28,6 +28,7 @@ from transun.cli.options import (
     Seed,
     Stream,
     TestShare,
+    Unit,
     ValidShare,
     Weight,
 )
@@ -80,6 +81,7 @@ def fit(
         typer.Option("--balance/--no-balance", help="A last factor for the total; by default if no --head is given."),
     ] = None,
     stream: Stream = None,
+    unit: Unit = "",
     out: Folder = Path("model"),
     resume: Resume = False,
     as_json: Json = False,
@@ -151,7 +153,7 @@ def fit(
             show_hold_out(request.rule, rows, seed)
             if holdout is None:
                 _show_advice(rows.sample, plan)
-        job = TrainingJob(data_name(data), plan, recipe, rows, segments, out, test_share)
+        job = TrainingJob(data_name(data), plan, recipe, rows, segments, out, test_share, unit=unit)
         report = job.run(tabm(plan.features), resume_path, progress)
     if report is None:
         return

@@ -50,6 +50,7 @@ Data = Annotated[
     ),
 ]
 Model = Annotated[Path, typer.Argument(help="Folder of a saved model.")]
+Unit = Annotated[str, typer.Option("--unit", help='Unit of the amounts on the page, such as "€", "EUR" or "seconds".')]
 Weight = Annotated[
     str | None,
     typer.Option(

@@ -228,6 +228,7 @@ class TrainingJob:
         test_share: the share of rows held out.
         base: a trained model to start from, or None.
         seen: the share of the rows held out that `base` was trained on; such rows prove nothing.
+        unit: of the target, for the report.
 
     """
 
@@ -240,6 +241,7 @@ class TrainingJob:
     test_share: float
     base: "TableModel | None" = None
     seen: float = 0.0
+    unit: str = ""
 
     def run(self, backbone: "Backbone", resume: Path, progress: bool | None) -> "ModelReport | None":
         """Train and save the model, then evaluate it on the test rows and write certificate and report.
@@ -277,7 +279,7 @@ class TrainingJob:
                 self.out, model, self.rows.held_out, assessment, f"{self.test_share:g} of {self.name}: {words}"
             )
             save_intervals(model.with_intervals(self.rows.held_out_sample).intervals, self.out)
-        report = model_report(self.name, self.plan, self.recipe, self.test_share, words, model, assessment)
+        report = model_report(self.name, self.plan, self.recipe, self.test_share, words, model, assessment, self.unit)
         document = model_document(report)
         texts = {"html": document.html(), "md": document.markdown(), "json": as_json(report) + "\n"}
         write_texts(self.out, {f"report.{ending}": text for ending, text in texts.items()})

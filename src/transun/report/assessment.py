@@ -10,7 +10,7 @@ from transun.diagnosis.interval import TOTALS
 from transun.diagnosis.result import Assessment, CorrectionResult, Level, Segment, SegmentTable
 from transun.metrics import Estimate, Metric
 from transun.report.document import Cell, Chart, Figure, Paragraph, Section, Table, VerdictBox
-from transun.report.formatting import number, p_value_text, ratio, sentence, share, signed, visible
+from transun.report.formatting import Unit, number, p_value_text, ratio, sentence, share, signed, visible
 from transun.report.svg import Canvas, Scale, linear_scale, log_scale
 
 __all__ = [
@@ -117,7 +117,7 @@ def metric_table(assessment: Assessment) -> Table:
     return Table(["metric", "value", "99 % from", "to"], rows)
 
 
-def level_table(levels: Sequence[Level]) -> Table:
+def level_table(levels: Sequence[Level], unit: Unit = Unit()) -> Table:
     """Mean predicted against mean actual by level of the prediction, and the mean slope κ where it is known."""
     rows = []
     for level in levels:
@@ -130,7 +130,8 @@ def level_table(levels: Sequence[Level]) -> Table:
             estimate_cell(level.stre, signed),
         ]
         rows.append(row + ([] if level.kappa is None else [Cell(number(level.kappa), level.kappa)]))
-    header = ["predictions", "rows", "mean predicted", "mean actual, 99 %", "PGR", "signed TRE, 99 %"]
+    means = [unit.title("mean predicted"), f"{unit.title('mean actual')}, 99 %"]
+    header = [unit.title("predictions"), "rows", *means, "PGR", "signed TRE, 99 %"]
     return Table(header + (["mean κ"] if any(level.kappa is not None for level in levels) else []), rows)
 
 

@@ -35,7 +35,7 @@ from transun.report.document import (
     Strong,
     Table,
 )
-from transun.report.formatting import as_json, number, ratio, sentence, share, visible
+from transun.report.formatting import Unit, as_json, number, ratio, sentence, share, visible
 from transun.report.svg import Canvas, linear_scale, log_scale
 
 __all__ = ["diagnosis_document", "diagnosis_json"]
@@ -63,7 +63,7 @@ def diagnosis_json(diagnosis: Diagnosis) -> str:
     return as_json({"transun": transun.__version__, **vars(diagnosis)}, indent=1)
 
 
-def diagnosis_document(diagnosis: Diagnosis) -> Document:
+def diagnosis_document(diagnosis: Diagnosis, unit: Unit = Unit()) -> Document:
     """The report: verdict, advice, metrics, levels, segments, cause, corrections, shape, and how it was computed."""
     verdict, table = verdict_box(diagnosis), metric_table(diagnosis)
     corrections = [correction_table(diagnosis.corrections)] if diagnosis.corrections else []
@@ -73,15 +73,15 @@ def diagnosis_document(diagnosis: Diagnosis) -> Document:
     return Document(
         "Are the predicted totals right?",
         _subtitle(diagnosis),
-        [verdict, _facts(diagnosis)],
+        [verdict, _facts(diagnosis, unit)],
         [
             _advice(diagnosis),
             Section("Metrics", [table]),
-            Section("By level of the prediction", [_levels(diagnosis)]),
+            Section("By level of the prediction", [_levels(diagnosis, unit)]),
             *[segment_section(table) for table in diagnosis.segments],
             _test(diagnosis),
             Section("What a correction would give", [_corrections(diagnosis)]),
-            _shape(diagnosis),
+            _shape(diagnosis, unit),
             _how(diagnosis),
             Section("Words", [Glossary({**metric_glossary(), **_TERMS})]),
         ],
@@ -101,7 +101,7 @@ def _subtitle(diagnosis: Diagnosis) -> str:
     )
 
 
-def _facts(diagnosis: Diagnosis) -> Facts:
+def _facts(diagnosis: Diagnosis, unit: Unit) -> Facts:
     pgr = diagnosis.metric("PGR")
     return Facts(
         [
@@ -110,8 +110,8 @@ def _facts(diagnosis: Diagnosis) -> Facts:
                 metric_text("PGR", pgr.value),
                 f"99 % interval {number(pgr.low)} to {number(pgr.high)}",
             ),
-            ("predicted total", number(diagnosis.predicted), ""),
-            ("actual total", number(diagnosis.actual), ""),
+            ("predicted total", unit.amount(diagnosis.predicted), ""),
+            ("actual total", unit.amount(diagnosis.actual), ""),
         ]
     )
 
@@ -138,26 +138,26 @@ def _advice(diagnosis: Diagnosis) -> Section:
     )
 
 
-def _levels(diagnosis: Diagnosis) -> Chart:
+def _levels(diagnosis: Diagnosis, unit: Unit) -> Chart:
     points = [
         CalibrationPoint(
             level.pred,
             level.actual.value,
             level.actual.low,
             level.actual.high,
-            f"{level.rows:,} rows: predicted {number(level.pred)}, actual {number(level.actual.value)}",
+            f"{level.rows:,} rows: predicted {unit.amount(level.pred)}, actual {unit.amount(level.actual.value)}",
         )
         for level in diagnosis.levels
     ]
     canvas = Canvas(320.0, "mean actual against mean predicted value by level of the prediction")
-    x, y = calibration_axes(canvas, points, visible(diagnosis.source.target))
+    x, y = calibration_axes(canvas, points, unit.title(visible(diagnosis.source.target)))
     for point in points:
         draw_point(canvas, x, y, point, "" if point.low <= point.pred <= point.high else " bad")
     caption = (
         "Rows in ten groups by their prediction. On the dashed line the mean is right; above it, too little was "
         "predicted. Bars are 99 % intervals; axes are logarithmic where all values are positive."
     )
-    return Chart([Figure(canvas.svg(), caption)], level_table(diagnosis.levels))
+    return Chart([Figure(canvas.svg(), caption)], level_table(diagnosis.levels, unit))
 
 
 def _test(diagnosis: Diagnosis) -> Section:
@@ -204,12 +204,12 @@ def _corrections(diagnosis: Diagnosis) -> Block:
     return Chart([figure], correction_table(diagnosis.corrections))
 
 
-def _shape(diagnosis: Diagnosis) -> Section:
+def _shape(diagnosis: Diagnosis, unit: Unit) -> Section:
     shape, target = diagnosis.shape, visible(diagnosis.source.target)
     cause = diagnosis.test.best or "a logarithm"
     figures = [
         Figure(
-            _histogram(shape.values, f"{target} (logarithmic axis)", logarithmic=True),
+            _histogram(shape.values, f"{unit.title(target)} (logarithmic axis)", logarithmic=True),
             f"Targets above 0; {share(shape.zeros, 1)} of the rows are 0.",
         ),
         Figure(
@@ -218,7 +218,7 @@ def _shape(diagnosis: Diagnosis) -> Section:
         ),
     ]
     rows = [
-        ("mean of the target", shape.mean, number(shape.mean)),
+        ("mean of the target", shape.mean, unit.amount(shape.mean)),
         ("skewness of the target (0 symmetric, 2 exponential)", shape.skewness, number(shape.skewness)),
         ("skewness of the errors", shape.error_skewness, number(shape.error_skewness)),
         ("rows that are exactly 0", shape.zeros, share(shape.zeros, 1)),
@@ -226,7 +226,7 @@ def _shape(diagnosis: Diagnosis) -> Section:
         ("the largest 1 % of rows hold, of the total", shape.top, share(shape.top, 1)),
         ("rows' worth of errors that decide the total", shape.effective_rows, number(shape.effective_rows)),
         *[
-            ("largest target" if part == 1.0 else f"{100 * part:g} % of targets are at most", value, number(value))
+            ("largest target" if part == 1.0 else f"{100 * part:g} % of targets are at most", value, unit.amount(value))
             for part, value in shape.quantiles
         ],
     ]

@@ -2,10 +2,21 @@
 
 import json
 import math
-from dataclasses import asdict, is_dataclass
+from dataclasses import asdict, dataclass, is_dataclass
 from typing import Any
 
-__all__ = ["as_json", "number", "p_value_text", "ratio", "sentence", "share", "signed", "visible", "visible_line"]
+__all__ = [
+    "Unit",
+    "as_json",
+    "number",
+    "p_value_text",
+    "ratio",
+    "sentence",
+    "share",
+    "signed",
+    "visible",
+    "visible_line",
+]
 
 _LONGEST = 80
 
@@ -22,6 +33,32 @@ def number(value: float) -> str:
         return "∞" if value > 0 else "−∞"
     text = f"{value:,.0f}" if 1e3 <= abs(value) < 1e15 else f"{value:.4g}"
     return text.replace("-", "−", 1) if value < 0 else text
+
+
+@dataclass(frozen=True)
+class Unit:
+    """The unit of the amounts on a page: a sign such as € stands before a number, a word such as EUR behind it.
+
+    >>> Unit("€").amount(-1234.0), Unit("seconds").amount(1234.0), Unit().amount(1234.0)
+    ('−€1,234', '1,234 seconds', '1,234')
+    >>> Unit("EUR").title("gmv"), Unit().title("gmv")
+    ('gmv in EUR', 'gmv')
+    """
+
+    name: str = ""
+
+    def amount(self, value: float) -> str:
+        """A number with the unit, as `number` shows it."""
+        text = number(value)
+        if not self.name or not math.isfinite(value):
+            return text
+        if len(self.name) == 1 and not self.name.isalpha():
+            return f"−{self.name}{text[1:]}" if value < 0 else f"{self.name}{text}"
+        return f"{text} {self.name}"
+
+    def title(self, text: str) -> str:
+        """The title of an axis or a column whose numbers have the unit."""
+        return f"{text} in {self.name}" if self.name else text
 
 
 def share(value: float, digits: int = 0) -> str:

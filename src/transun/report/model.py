@@ -30,7 +30,7 @@ from transun.report.document import (
     Table,
     Tables,
 )
-from transun.report.formatting import number, sentence, share, visible, visible_line
+from transun.report.formatting import Unit, number, sentence, share, visible, visible_line
 from transun.report.svg import Canvas, linear_scale, log_scale, short
 from transun.support.text_form import arguments, dumps
 from transun.tables.model import TableModel
@@ -94,6 +94,7 @@ class ModelReport:
         checks: metrics of the validation rows along training.
         mixture: the parts of the model, where it has several.
         multicalibration: whether totals of segments were put right; empty if nobody asked.
+        unit: of the target, for the reader.
 
     """
 
@@ -115,6 +116,7 @@ class ModelReport:
     cost: Cost
     mixture: Mixture | None = None
     multicalibration: str = ""
+    unit: str = ""
 
 
 def model_report(
@@ -125,8 +127,9 @@ def model_report(
     hold_out: str,
     model: TableModel,
     assessment: ModelAssessment,
+    unit: str = "",
 ) -> ModelReport:
-    """The report of a training on the data of this name."""
+    """The report of a training on the data of this name; `unit` is that of the target."""
     history = model.history
     return ModelReport(
         transun=transun.__version__,
@@ -156,6 +159,7 @@ def model_report(
         if history.parts
         else None,
         multicalibration=history.multicalibration,
+        unit=unit,
     )
 
 
@@ -179,7 +183,7 @@ def thinned(steps: Sequence[Step]) -> dict[str, list[tuple[float, float]]]:
 
 def model_document(report: ModelReport) -> Document:
     """The report: verdict, metrics, bias by level and segment, training, feature plan and cost."""
-    assessment = report.assessment
+    assessment, unit = report.assessment, Unit(visible(report.unit))
     weight = f" · weight {visible(report.weight)}" if report.weight is not None else ""
     segments = [Section("By segment", [segment_table(assessment.segments, named=True)])] if assessment.segments else []
     cost = f"{report.cost.parameters:,} parameters, {report.cost.seconds:.1f} s of training"
@@ -190,13 +194,13 @@ def model_document(report: ModelReport) -> Document:
         [
             Section("Metrics of the held-out rows", [metric_table(assessment)]),
             Section("How well the total can be known", [noise_block(assessment)]),
-            Section("By level of the prediction", [_levels(assessment.levels)]),
+            Section("By level of the prediction", [_levels(assessment.levels, unit)]),
             *segments,
             *([Section("Intervals of single rows", _covered(assessment.covered))] if assessment.covered else []),
             *([Section("Parts of the model", _mixture(report.mixture))] if report.mixture else []),
             Section("Training", _training(report)),
             Section("Feature plan", [_plan_table(report.plan)]),
-            Section("Target of the training rows", [_target_table(report.summary)]),
+            Section("Target of the training rows", [_target_table(report.summary, unit)]),
             Section("Cost and settings", [Tables([_cost_table(report), _settings_table(report)])]),
             Section("How this was computed", [Items([_HOW, f"Held out: {visible(report.hold_out)}.", *HOW_INTERVALS])]),
         ],
@@ -268,13 +272,13 @@ def _mixture(mixture: Mixture) -> list[Block]:
     ]
 
 
-def _levels(levels: Sequence[Level]) -> Chart:
+def _levels(levels: Sequence[Level], unit: Unit) -> Chart:
     figures = [Figure(signed_error_chart(levels), "Ten groups of rows by their prediction, with 99 % intervals.")]
     kappas = [(float(index + 1), level.kappa) for index, level in enumerate(levels) if level.kappa is not None]
     if kappas:
         picture = _curve(kappas, "level of the prediction", "mean slope κ")
         figures.append(Figure(picture, "κ scales the target of the bias branch: z learns y·κ."))
-    return Chart(figures, level_table(levels))
+    return Chart(figures, level_table(levels, unit))
 
 
 def _training(report: ModelReport) -> list[Block]:
@@ -300,12 +304,12 @@ def _plan_table(plan: Sequence[Sequence[str]]) -> Table:
     return Table(["column", "kind", "becomes", "missing", "why"], rows)
 
 
-def _target_table(summary: TargetSummary) -> Table:
+def _target_table(summary: TargetSummary, unit: Unit) -> Table:
     rows = [
-        ("mean", number(summary.mean), summary.mean),
-        ("median", number(summary.median), summary.median),
-        ("99 % are at most", number(summary.p99), summary.p99),
-        ("largest", number(summary.largest), summary.largest),
+        ("mean", unit.amount(summary.mean), summary.mean),
+        ("median", unit.amount(summary.median), summary.median),
+        ("99 % are at most", unit.amount(summary.p99), summary.p99),
+        ("largest", unit.amount(summary.largest), summary.largest),
         ("exactly 0", share(summary.zeros, 1), summary.zeros),
         ("below 0", share(summary.negative, 1), summary.negative),
         ("skewness (0 symmetric, 2 exponential)", number(summary.skewness), summary.skewness),

@@ -1,0 +1,34 @@
+"""The examples of the gallery run; `make docs` runs them too, and shows what they print and draw."""
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+GALLERY = Path(__file__).parent.parent / "docs" / "gallery"
+# `make docs` runs every example. Here those are run that need nothing but the library and what the tests have anyway.
+QUICK = ("claims_with_exposure", "customer_value", "deployed_pytorch_model", "onnx_export")
+NAMES = sorted(path.stem for path in GALLERY.glob("*.py"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_example_is_a_script_with_a_title(name):
+    code = (GALLERY / f"{name}.py").read_text(encoding="utf-8")
+    compile(code, name, "exec")
+    title, underline = code.splitlines()[1:3]
+    assert set(underline) == {"="}
+    assert len(underline) >= len(title)
+
+
+def test_an_example_is_not_called_like_a_library():
+    """Its folder is on the path while it runs, so that its name would hide the library."""
+    assert not {name for name in NAMES if name in ("lightning", "spark", "onnx", "lightgbm", "torch", "matplotlib")}
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_a_quick_example_runs(name, tmp_path, monkeypatch, capsys):
+    if "matplotlib" in (GALLERY / f"{name}.py").read_text(encoding="utf-8"):
+        pytest.importorskip("matplotlib", reason="drawn by matplotlib, which make docs installs").use("Agg")
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(GALLERY / f"{name}.py"))
+    assert capsys.readouterr().out
