@@ -13,20 +13,20 @@ from transun import PGR, UnbiasedRegressor
 
 # %%
 rng = np.random.default_rng(2)
-rows = 10_000
+rows = 6_000
 age, power = rng.uniform(18, 80, rows), rng.integers(4, 12, rows)
 years = rng.uniform(0.05, 1.0, rows)
 frequency = 0.12 * np.exp(0.03 * power + 0.8 * (age < 25))
 claims = rng.poisson(frequency * years)
 cost = np.array([rng.lognormal(6.5, 1.0, n).sum() for n in claims])
 X = np.column_stack([age, power])
-fitted, new = slice(0, 7_500), slice(7_500, None)
+fitted, new = slice(0, 4_500), slice(4_500, None)
 print(f"{np.mean(cost == 0):.0%} of the policies have no claim; pure premium {cost.sum() / years.sum():.0f} a year")
 
 # %%
 # With `exposure=` the model learns the cost per year, with the years as weights, and `predict` gives rates or, with the
 # exposure of new policies, amounts.
-booster = LGBMRegressor(n_estimators=60, num_leaves=7, verbose=-1)
+booster = LGBMRegressor(n_estimators=30, num_leaves=7, verbose=-1)
 model = UnbiasedRegressor(booster, random_state=0).fit(X[fitted], cost[fitted], exposure=years[fitted])
 predicted = model.predict(X[new], exposure=years[new])
 print(f"predicted / actual cost {PGR(predicted, cost[new]):.2f}")

@@ -15,11 +15,16 @@ from transun.losses import squared
 # %%
 # The deployed module
 # -------------------
-# It takes a batch of features and predicts ln(1 + y).
+# It takes a batch of columns and predicts ln(1 + y).
 torch.manual_seed(0)
 x = torch.randn(9_000, 6)
 spread = 0.5 + 0.4 * (x[:, 1] > 0)
 y = torch.exp(1.0 + x[:, 0] + spread * torch.randn(9_000))
+
+
+def columns(rows):
+    """A batch as the data sets of the library have it: columns by name."""
+    return {f"x{index}": rows[:, index] for index in range(6)}
 
 
 class Deployed(nn.Module):
@@ -27,22 +32,26 @@ class Deployed(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.features = nn.Sequential(nn.Linear(6, 32), nn.ReLU())
+        self.dense = nn.Sequential(nn.Linear(6, 32), nn.ReLU())
         self.out = nn.Linear(32, 1)
+
+    def features(self, batch):
+        """The last hidden layer."""
+        return self.dense(torch.stack(list(batch.values()), 1))
 
     def forward(self, batch):
         """An estimate of ln(1 + y)."""
-        return self.out(self.features(batch["x"]))
+        return self.out(self.features(batch))
 
 
 deployed = Deployed()
 optimiser = torch.optim.Adam(deployed.parameters(), 0.01)
 for _ in range(200):
     optimiser.zero_grad()
-    (deployed({"x": x[:4_000]}).squeeze(1) - torch.log1p(y[:4_000])).square().mean().backward()
+    (deployed(columns(x[:4_000])).squeeze(1) - torch.log1p(y[:4_000])).square().mean().backward()
     optimiser.step()
 with torch.no_grad():
-    old = torch.expm1(deployed({"x": x[7_000:]}).squeeze(1))
+    old = torch.expm1(deployed(columns(x[7_000:])).squeeze(1))
 print(f"deployed: predicted / actual total {float(old.sum() / y[7_000:].sum()):.3f}")
 
 # %%
@@ -53,17 +62,18 @@ model = debias(
     deployed,
     squared,
     transform=Log1p(),
-    features=lambda module, batch: module.features(batch["x"]),
+    features=Deployed.features,
     backbone=Custom(lambda: nn.Sequential(nn.Linear(32, 16), nn.ReLU()), 16),
 )
-fit(model, Dataset({"x": x[4_000:7_000]}, y[4_000:7_000]), Recipe(epochs=10))
-print(f"debiased: predicted / actual total {evaluate(model, Dataset({'x': x[7_000:]}, y[7_000:]))['PGR']:.3f}")
+fit(model, Dataset(columns(x[4_000:7_000]), y[4_000:7_000]), Recipe(epochs=10))
+new = Dataset(columns(x[7_000:]), y[7_000:])
+print(f"debiased: predicted / actual total {evaluate(model, new)['PGR']:.3f}")
 
 # %%
 # For an A/B test
 # ---------------
 # Old and new prediction come from one forward pass.
 with torch.no_grad():
-    raw = model.raw({"x": x[7_000:7_003]})
+    raw = model.raw(columns(x[7_000:7_003]))
     print("old", model.head.undebiased(raw).tolist())
     print("new", model.head(raw).tolist())
