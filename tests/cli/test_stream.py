@@ -87,5 +87,6 @@ def test_what_is_too_large_for_memory_is_streamed_without_being_asked(here, run,
 def test_mistakes_are_named_before_any_work(here, run):
     assert "'gnv'" in run("fit", "orders", "--target", "gnv", "--stream", code=2).err
     assert "test share" in run(*FIT, "--stream", "--test-share", "1.5", code=2).err
+    assert "calibration share" in run(*FIT, "--stream", "--calibration-share", "0.1", code=2).err
     (here / "one.csv").write_text("gmv,x\n1,2\n")
     assert "no Parquet files" in run("fit", "one.csv", "--target", "gmv", "--stream", code=2).err

@@ -213,12 +213,13 @@ class _Request:
         from transun.cli.training import RowsInFolder
         from transun.tables.folder import survey_folder
         from transun.tables.plan import make_plan
-        from transun.tables.training import require_test_share
+        from transun.tables.training import require_streamable, require_test_share
         from transun.training.recipe import MOST_VALID
 
         require_test_share(test_share)
         if self.exposure is not None:
             raise ValueError("--exposure is for tables that fit into memory: add --no-stream, or leave it out")
+        require_streamable(recipe)
         folder = survey_folder(
             source,
             self.target,

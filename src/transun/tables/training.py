@@ -24,7 +24,7 @@ from transun.training.validated import fit_with_validation
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["hold_out", "require_test_share", "train", "train_folder", "train_plan"]
+__all__ = ["hold_out", "require_streamable", "require_test_share", "train", "train_folder", "train_plan"]
 
 
 def train(
@@ -85,6 +85,7 @@ def train(
     only = "network" if base else only
     # One rank decides for all: each has its own free memory.
     if current_group().from_leader(lambda: is_larger_than_memory(source)) if stream is None else stream:
+        require_streamable(recipe)
         if valid is not None:
             raise ValueError("validation rows of a table larger than memory are a share of it: leave out `valid`")
         folder = survey_folder(
@@ -200,8 +201,7 @@ def train_folder(
     """
     if plan.exposure is not None:
         raise ValueError("an exposure is for tables that fit into memory: leave it out")
-    if recipe.calibration_share:
-        raise ValueError("a calibration share is for tables that fit into memory: leave it out")
+    require_streamable(recipe)
     features, columns = plan.features, (plan.features, plan.target, plan.weight)
     sample = folder.sampled(*columns)
     model, history = fit_with_validation(
@@ -217,6 +217,12 @@ def train_folder(
         progress=progress,
     )
     return TableModel(features, model, plan.target, plan.weight, history, folder.seen(sample))
+
+
+def require_streamable(recipe: Recipe) -> None:
+    """Raise a `ValueError` for settings of training that need all rows in memory; call it before they are read."""
+    if recipe.calibration_share:
+        raise ValueError("a calibration share is for tables that fit into memory: leave it out")
 
 
 def require_test_share(test_share: float) -> None:
