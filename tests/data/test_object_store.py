@@ -3,7 +3,9 @@
 import numpy as np
 import pyarrow as pa
 import pytest
+from typer.testing import CliRunner
 
+from transun.cli import app
 from transun.data import Features, Id, ParquetStream, read_table
 from transun.data.formats import find_files
 from transun.data.writing import writing
@@ -63,6 +65,20 @@ def test_a_file_that_is_not_finished_does_not_appear(bucket):
     with pytest.raises(ValueError, match="schema"):
         tables_that_differ()
     assert not path.exists()
+
+
+def test_commands_take_its_paths(bucket, tmp_path):
+    with writing(as_path(f"{bucket}/scored/a.parquet")) as write:
+        write(orders())
+    data, target = f"{bucket}/scored", ["--target", "gmv", "--pred", "p", "--no-progress"]
+    for line in (
+        ["diagnose", data, *target, "--out", str(tmp_path / "diagnosis")],
+        ["debias", data, *target, "--out", f"{bucket}/corrected.parquet"],
+    ):
+        result = CliRunner().invoke(app, line)
+        assert result.exit_code == 0, result.output
+    corrected = read_table(f"{bucket}/corrected.parquet")
+    assert corrected["corrected"].to_numpy().sum() == pytest.approx(corrected["gmv"].to_numpy().sum(), rel=0.1)
 
 
 def test_a_folder_is_streamed_for_training(bucket):

@@ -12,6 +12,7 @@ from transun.cli.options import Json
 from transun.cli.output import print_table
 from transun.cli.sources import readable
 from transun.models.description import is_saved_model
+from transun.support.paths import as_path
 
 # The libraries in use, and the extra that installs those that are not always installed.
 _LIBRARIES = {
@@ -31,7 +32,10 @@ _LIBRARIES = {
 @app.command()
 def info(
     path: Annotated[
-        Path | None, typer.Argument(help="Folder of a saved model, or data; nothing: the versions.")
+        Path | None,
+        typer.Argument(
+            parser=as_path, metavar="[PATH]", help="Folder of a saved model, or data; nothing: the versions."
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:

@@ -11,6 +11,7 @@ from typing import Any, get_origin, get_type_hints
 
 from transun import __version__
 from transun.support.files import checksum, replacing
+from transun.support.paths import as_path
 
 __all__ = ["MODEL_FILE", "Description", "describe_model", "is_saved_model", "write_description"]
 
@@ -53,7 +54,7 @@ def is_saved_model(folder: str | Path) -> bool:
     >>> is_saved_model(tempfile.mkdtemp())
     False
     """
-    return (Path(folder) / MODEL_FILE).is_file()
+    return (as_path(folder) / MODEL_FILE).is_file()
 
 
 def describe_model(folder: str | Path) -> Description:
