@@ -246,7 +246,11 @@ def current_group() -> Group:
 
 def restarted() -> bool:
     """Whether torchrun has started this process in place of one that failed, so that its work is to be resumed."""
-    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
+    return _restarts() > 0
+
+
+def _restarts() -> int:
+    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
 
 
 def _join_processes() -> None:
@@ -255,7 +259,12 @@ def _join_processes() -> None:
     if devices:
         torch.cuda.set_device(local % devices)
     own_device = dist.is_nccl_available() and 0 < int(os.environ.get("LOCAL_WORLD_SIZE", "1")) <= devices
-    dist.init_process_group("cpu:gloo,cuda:nccl" if own_device else "gloo", timeout=_PATIENCE)
+    store, rank, size = next(dist.rendezvous("env://"))
+    # torchrun keeps one store of addresses for all attempts: without a name of its own, a process that was started anew
+    # would find the addresses of those that failed.
+    attempt = dist.PrefixStore(f"transun attempt {_restarts()}", store)
+    backend = "cpu:gloo,cuda:nccl" if own_device else "gloo"
+    dist.init_process_group(backend, store=attempt, rank=rank, world_size=size, timeout=_PATIENCE)
     atexit.register(_leave_processes)
 
 
