@@ -5,6 +5,7 @@ The state of training is saved after every step, so that the kill meets such a f
 
 import os
 import signal
+import time
 
 from transun.cli import main
 from transun.training import loop, resume
@@ -25,4 +26,6 @@ class _Killed(loop.TrainStep):
 if __name__ == "__main__":
     resume._PERIOD = 0.0
     loop.TrainStep = _Killed
+    if os.environ["RANK"] == "0" and os.environ["TORCHELASTIC_RESTART_COUNT"] != "0":
+        time.sleep(2.0)  # so that rank 1 is the first to look for the others, and must not find one that has failed
     main()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-GUIDES = Path(__file__).parents[1] / "docs" / "guides"
+GUIDES = Path(__file__).parents[2] / "docs" / "guides"
 
 
 @pytest.mark.parametrize(("page", "engine"), [("ray", "ray"), ("spark", "pyspark")])
