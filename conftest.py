@@ -34,6 +34,8 @@ settings.load_profile("steady")
 # Tests run side by side, one process a core: a second thread in each would only get in the way. `make matrix` sets the
 # variable to see that results do not depend on it.
 torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
+# LightGBM takes as many threads as joblib counts processors, whatever OMP_NUM_THREADS says.
+os.environ.setdefault("LOKY_MAX_CPU_COUNT", os.environ.get("OMP_NUM_THREADS", "1"))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

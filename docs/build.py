@@ -28,6 +28,9 @@ ROOMS = (
     "tables",
     "diagnosis",
     "totals",
+    "watching",
+    "experiments",
+    "engines",
     "training",
     "group",
     "models",
@@ -36,6 +39,7 @@ ROOMS = (
     "data",
     "metrics",
     "transforms",
+    "losses",
     "schemes",
     "corrections",
 )

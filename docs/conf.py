@@ -4,10 +4,13 @@ Pages are Markdown (MyST). The reference is made from the docstrings, the eviden
 and the gallery by running its scripts; all three are written to docs/generated, which is not kept.
 """
 
+import os
 import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
+# The examples are small: boosters that wait for each other's threads would take longer than one thread.
+os.environ.setdefault("LOKY_MAX_CPU_COUNT", "1")
 sys.path.insert(0, str(HERE))
 
 from docstrings import process_docstring, skip_foreign_members

@@ -108,7 +108,7 @@ def _facts(diagnosis: Diagnosis, unit: Unit) -> Facts:
             (
                 metric_title("PGR"),
                 metric_text("PGR", pgr.value),
-                f"99 % interval {number(pgr.low)} to {number(pgr.high)}",
+                f"99 % interval {metric_text('PGR', pgr.low)} to {metric_text('PGR', pgr.high)}",
             ),
             ("predicted total", unit.amount(diagnosis.predicted), ""),
             ("actual total", unit.amount(diagnosis.actual), ""),
