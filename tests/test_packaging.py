@@ -46,6 +46,15 @@ def test_a_file_that_holds_more_than_the_product_is_refused(release, tmp_path):
         release.check_wheel_contents(wheel)
 
 
+def test_every_command_is_among_those_that_are_run_with_the_wheel(release):
+    import check_wheel
+
+    from transun.cli import app
+
+    commands = {command.name or command.callback.__name__ for command in app.registered_commands}
+    assert commands <= {line.split()[0] for line in check_wheel.COMMANDS}
+
+
 def test_types_are_shipped(release):
     assert "py.typed" in release.product_files()
 

@@ -32,6 +32,10 @@ COMMANDS = (
     "debias predicted.csv --target gmv --pred prediction --out corrected.parquet",
     "export first --out model.pt2",
     "demo --orders 2000 --out demo",
+    # These want an extra, or rows of several days.
+    "abtest --help",
+    "total --help",
+    "watch --help",
 )
 
 
