@@ -53,11 +53,11 @@ class PredictedRows:
     def totals(self, inside: NDArray[np.bool_] | None = None) -> tuple[Floats, Floats]:
         """Predicted totals by period, and amounts by period of prediction and delay; of some rows or of all."""
         chosen = np.ones(len(self.pred), bool) if inside is None else inside
-        predicted = np.bincount(self.period[chosen], self.pred[chosen], self.last + 1)
+        predicted = np.asarray(np.bincount(self.period[chosen], self.pred[chosen], self.last + 1), np.float64)
         delays = int(self.delay.max(initial=0)) + 1
         known = chosen[self.row] & (self.period[self.row] + self.delay <= self.last)
         cell = self.period[self.row[known]] * delays + self.delay[known]
-        amounts = np.bincount(cell, self.amount[known], (self.last + 1) * delays)
+        amounts = np.asarray(np.bincount(cell, self.amount[known], (self.last + 1) * delays), np.float64)
         return predicted, amounts.reshape(-1, delays)
 
 
