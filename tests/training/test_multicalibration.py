@@ -59,8 +59,8 @@ def test_a_multicalibrated_model_is_a_model(tmp_path):
     data = world(2_000, 1, crossed)
     model = Model(Constant(), MSE()).prepare(data.targets())
     adjusted, fitted = multicalibrate(model, data, INPUTS, progress=False)
-    assert fitted.deviance.clear
-    assert fitted.squares.clear
+    assert fitted.deviance.falls(1.0)
+    assert fitted.squares.falls(1.0)
     fresh = world(4_000, 2, crossed)
     pred = predict(adjusted, fresh)
     # Training and test segments have 500 and 1,000 rows: 2.2 % and 1.6 % of sampling error.
@@ -85,7 +85,8 @@ def test_targets_below_zero_are_refused():
         fit_ratio(data, torch.ones(3), INPUTS)
 
 
-def test_a_change_is_clear_beyond_one_standard_error():
-    assert Change(-0.02, 0.01).clear
-    assert not Change(-0.01, 0.02).clear
-    assert not Change(0.02, 0.01).clear
+def test_a_change_falls_beyond_its_standard_errors():
+    assert Change(-0.02, 0.01).falls(1.0)
+    assert not Change(-0.02, 0.01).falls(3.0)
+    assert not Change(-0.01, 0.02).falls(1.0)
+    assert not Change(0.02, 0.01).falls(0.0)

@@ -33,8 +33,8 @@ class MulticalibratedRegressor(MetaRegressor):
     `BalancedRegressor` makes totals right overall or by the values of one column. Here boosted trees look for
     segments of all columns together, and of the prediction itself, in which out-of-fold predictions add up to another
     total than the targets: r is learned by Poisson deviance with ln m as offset, and leaves are shrunk by their
-    credibility. It is kept only if rows that decided nothing else confirm that both deviance and squared error fall by
-    more than their standard error; otherwise r is 1, and `ratio_` says so in words. See `transun.training.fit_ratio`.
+    credibility. It is kept only if rows that decided nothing else confirm that both deviance and squared error fall
+    clearly; otherwise r is 1, and `ratio_` says so in words. See `transun.training.fit_ratio`.
 
     The best use is around a model that is biased by segment, such as one of ln(1 + y) or one that lacks columns. A
     model that was trained well by Poisson deviance on the same columns mostly stays as it is. The cost is one fit of m

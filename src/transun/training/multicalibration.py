@@ -24,6 +24,8 @@ _SPREADS = (0.03, 0.1, 0.3)
 _FOLDS = 5
 # With fewer rows in a fold there is nothing to decide by.
 _FEWEST_ROWS = 200
+# A few huge targets can hide what squared errors say; so many standard errors of the deviance are enough by themselves.
+_SURE = 3.0
 # Predictions are raised to this share of the mean target, because no factor could lift a prediction of zero.
 _LEAST_SHARE = 1e-3
 
@@ -35,10 +37,9 @@ class Change:
     value: float
     error: float
 
-    @property
-    def clear(self) -> bool:
-        """Whether the cost fell by more than its standard error."""
-        return self.value + self.error < 0.0
+    def falls(self, errors: float) -> bool:
+        """Whether the cost fell by more than so many standard errors."""
+        return self.value + errors * self.error < 0.0
 
 
 @dataclass(frozen=True)
@@ -136,8 +137,8 @@ def fit_ratio(
     its ratio, shrunk in the same way.
 
     Five times a fifth of the rows is left out. One half of it ends the boosting and chooses τ. The other half decides
-    nothing but whether the factor is kept: both its deviance and its squared error must fall by more than their
-    standard error. The ratio is the mean of the five.
+    nothing but whether the factor is kept: both its deviance and its squared error must fall, either by more than
+    their standard errors or the deviance by more than three of its own. The ratio is the mean of the five.
 
     Args:
         data: rows with their targets, which are not negative.
@@ -188,7 +189,7 @@ def fit_ratio(
         )
         for cost, low in ((_deviance, least), (_squares, -math.inf))
     )
-    kept = deviance.clear and squares.clear
+    kept = (deviance.falls(1.0) and squares.falls(1.0)) or (deviance.falls(_SURE) and squares.falls(0.0))
     ratio = mix(models, [1.0 / _FOLDS] * _FOLDS) if kept else None
     return RatioFit(ratio, len(data), spread, deviance, squares, least)
 
