@@ -71,7 +71,12 @@ def test_a_multicalibrated_model_is_a_model(tmp_path):
 
 def test_few_rows_and_no_amounts_change_nothing():
     few = world(300, 0, crossed)
-    assert "300 rows are fewer than the 1,000" in str(fit_ratio(few, torch.full((300,), 10.0), INPUTS))
+    assert "it takes 1,000 rows in many groups, and there are 300" in str(
+        fit_ratio(few, torch.full((300,), 10.0), INPUTS)
+    )
+    many = world(1_200, 0, crossed)
+    grouped = fit_ratio(many, torch.full((1_200,), 10.0), INPUTS, group=torch.arange(1_200) % 3)
+    assert grouped.model is None  # three groups cannot be in ten parts
     zeros = Dataset(world(1_200, 0, crossed).x, torch.zeros(1_200))
     assert fit_ratio(zeros, torch.full((1_200,), 10.0), INPUTS).model is None
 

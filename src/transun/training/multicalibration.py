@@ -22,8 +22,8 @@ _TREES = Boosting(power=1.0, leaves=8, rate=0.1, by_means=True, most_trees=300, 
 # Standard deviations of ln(y/ŷ) between segments that are tried: most segments are a little off, or much.
 _SPREADS = (0.03, 0.1, 0.3)
 _FOLDS = 5
-# With fewer rows in a fold there is nothing to decide by.
-_FEWEST_ROWS = 200
+# With fewer rows in a fold, or in half of one, there is nothing to decide by.
+_FEWEST_ROWS, _FEWEST_HALF = 200, 40
 # A few huge targets can hide what squared errors say; so many standard errors of the deviance are enough by themselves.
 _SURE = 3.0
 # Predictions are raised to this share of the mean target, because no factor could lift a prediction of zero.
@@ -65,7 +65,8 @@ class RatioFit:
 
     def __str__(self) -> str:
         if math.isnan(self.spread):
-            return f"not multicalibrated: {self.rows:,} rows are fewer than the {_FOLDS * _FEWEST_ROWS:,} that it takes"
+            fewest = _FOLDS * _FEWEST_ROWS
+            return f"not multicalibrated: it takes {fewest:,} rows in many groups, and there are {self.rows:,} rows"
         changes = (
             f"on rows that decided nothing else, the deviance changes by {_percent(self.deviance)} and the squared "
             f"error by {_percent(self.squares)}"
@@ -156,30 +157,25 @@ def fit_ratio(
     unit = torch.arange(len(data)) if group is None else torch.unique(group, return_inverse=True)[1]
     weight = _weights(data)
     mean = float((data.y.double() * weight).sum() / weight.sum())
-    if len(data) < _FOLDS * _FEWEST_ROWS or not mean > 0.0:
+    draw = hashing.uniform(unit, seed, "multicalibration.fold") * _FOLDS
+    # The first half of a fold ends the boosting and chooses the spread, the second decides.
+    fold, decides = draw.long(), draw - draw.floor() >= 0.5
+    smallest = int(torch.bincount((2.0 * draw).long(), minlength=2 * _FOLDS).min())
+    if len(data) < _FOLDS * _FEWEST_ROWS or smallest < _FEWEST_HALF or not mean > 0.0:
         return RatioFit(None, len(data))
     least = _LEAST_SHARE * mean
     offset = pred.double().clamp(min=least)
     rows = Dataset(data.x, data.y.double() / offset, weight * offset / mean)
     noise = float((weight * (data.y.double() - offset).square() / (offset * mean)).sum() / weight.sum())
-    draw = hashing.uniform(unit, seed, "multicalibration.fold") * _FOLDS
-    # The first half of a fold ends the boosting and chooses the spread, the second decides.
-    fold, decides = draw.long(), draw - draw.floor() >= 0.5
     booster = booster or default_booster()
     trials = []
     for spread in _SPREADS:
         trees = replace(_TREES, shrinkage=noise / spread**2)
-        models = [
-            fit_trees(
-                *(rows.take(part.nonzero().squeeze(-1)) for part in (fold != number, (fold == number) & ~decides)),
-                inputs,
-                trees,
-                booster=booster,
-                seed=seed + number,
-                progress=progress,
-            )
-            for number in range(_FOLDS)
-        ]
+        models = []
+        for number in range(_FOLDS):
+            learn, stop = (rows.take(part.nonzero().squeeze(-1)) for part in _split(fold, number, decides))
+            fitted = fit_trees(learn, stop, inputs, trees, booster=booster, seed=seed + number, progress=progress)
+            models.append(fitted)
         factor = _left_out(models, rows, fold)
         trials.append((float((weight * _deviance(data.y, offset * factor))[~decides].sum()), spread, models, factor))
     _, spread, models, factor = min(trials, key=lambda trial: trial[0])
@@ -192,6 +188,11 @@ def fit_ratio(
     kept = (deviance.falls(1.0) and squares.falls(1.0)) or (deviance.falls(_SURE) and squares.falls(0.0))
     ratio = mix(models, [1.0 / _FOLDS] * _FOLDS) if kept else None
     return RatioFit(ratio, len(data), spread, deviance, squares, least)
+
+
+def _split(fold: Tensor, number: int, decides: Tensor) -> tuple[Tensor, Tensor]:
+    """Which rows a model learns from, and which of those left out end its boosting."""
+    return fold != number, (fold == number) & ~decides
 
 
 def _left_out(models: Sequence[Model], rows: Dataset, fold: Tensor) -> Tensor:
