@@ -131,7 +131,7 @@ def segment_errors(train: "pd.DataFrame", test: "pd.DataFrame", y: Array, pred: 
         "count": float(len(error)),
         "worst": float(np.abs(error).max()),
         "worst_errors": float(z.max()),
-        "excess": float(np.sqrt(max(np.mean(np.square(z)) - 1.0, 0.0))),
+        "excess": float(np.sqrt(max(float(np.mean(np.square(z))) - 1.0, 0.0))),
     }
 
 
