@@ -71,3 +71,15 @@ def test_exposure_makes_amounts_of_rates():
 def test_signed_targets_are_refused():
     with pytest.raises(ValueError, match="y is -1 in row 1"):
         MulticalibratedRegressor(DummyRegressor()).fit([[0], [1]], [1.0, -1.0])
+
+
+def test_a_trained_model_gets_the_ratio_alone(fitted):
+    X, y = table(4_000, 0)
+    trained = Level().fit(X, y)
+    trained.fitted_ = True
+    model = MulticalibratedRegressor(trained, random_state=0, cv="prefit").fit(X, y)
+    assert model.regressor_ is trained
+    # The model has nothing to learn, so that folds or none make no difference.
+    np.testing.assert_allclose(model.predict(X), fitted.predict(X), rtol=1e-6)
+    with pytest.raises(ValueError, match="got 'folds'"):
+        MulticalibratedRegressor(trained, cv="folds").fit(X, y)

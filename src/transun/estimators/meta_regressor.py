@@ -130,9 +130,7 @@ class TransformedTargetBase(MetaRegressor):
     ) -> OutOfFold:
         """The models of T(y) with their points u for the rows that they were not fitted to."""
         if isinstance(self.cv, str):
-            if self.cv != _PREFIT:
-                raise ValueError(f"cv is a number of folds, a splitter, None or {_PREFIT!r}, got {self.cv!r}")
-            check_is_fitted(fitting.regressor)
+            require_prefit(self.cv, fitting.regressor)
             point = predict_1d(fitting.regressor, X)
             _warn_about_units(point, y, self.transform_)
             return OutOfFold([fitting.regressor], [np.arange(len(y))], [point])
@@ -155,6 +153,18 @@ class TransformedTargetBase(MetaRegressor):
 
     def _positive_only(self) -> bool:
         return positive_only(self.target_transform)
+
+
+def require_prefit(cv: str, regressor: Any) -> None:
+    """Raise an error if a text is not the one that stands for a trained regressor, or if the regressor is not trained.
+
+    >>> require_prefit("folds", None)
+    Traceback (most recent call last):
+    ValueError: cv is a number of folds, a splitter, None or 'prefit', got 'folds'
+    """
+    if cv != _PREFIT:
+        raise ValueError(f"cv is a number of folds, a splitter, None or {_PREFIT!r}, got {cv!r}")
+    check_is_fitted(regressor)
 
 
 def _require_table(X: Any) -> None:

@@ -12,7 +12,7 @@ from sklearn.utils import Tags, check_random_state
 from transun.backbones import Trees
 from transun.data import Dataset, Features, Number
 from transun.estimators.cross_fitting import OutOfFold, predict_1d, split_rows
-from transun.estimators.meta_regressor import MetaRegressor
+from transun.estimators.meta_regressor import MetaRegressor, require_prefit
 from transun.estimators.rows import TrainingRows, is_frame, read_features
 from transun.support.extras import need
 from transun.training.evaluation import predict
@@ -43,7 +43,8 @@ class MulticalibratedRegressor(MetaRegressor):
     Args:
         regressor: anything with `fit` and `predict`; histogram gradient boosting by default.
         by: columns of X whose values describe segments, by name or position; None takes all columns.
-        cv: folds or a splitter for the out-of-fold predictions; each costs one more fit.
+        cv: folds or a splitter for the out-of-fold predictions; each costs one more fit. "prefit": the regressor is
+            trained already, on other rows, and only the ratio is learned; with exposures it predicts amounts per unit.
         n_jobs: the number of folds fitted at the same time.
         random_state: seed of the shuffling into folds, and of the trees.
 
@@ -97,8 +98,12 @@ class MulticalibratedRegressor(MetaRegressor):
                 "for amounts; BalancedRegressor takes signed targets"
             )
         fitting = self._fittings(weight, fit_params)["regressor"]
-        folds = split_rows(self.cv, X, target, self.random_state, groups)
-        out_of_fold = OutOfFold.fit(fitting, X, target, folds, self.n_jobs)
+        if isinstance(self.cv, str):
+            require_prefit(self.cv, fitting.regressor)
+            out_of_fold = OutOfFold([], [np.arange(len(target))], [predict_1d(fitting.regressor, X)])
+        else:
+            folds = split_rows(self.cv, X, target, self.random_state, groups)
+            out_of_fold = OutOfFold.fit(fitting, X, target, folds, self.n_jobs)
         rows, pred = out_of_fold.rows, out_of_fold.predictions
         table = self._segments(X).take(rows)
         training = TrainingRows.of(table, target[rows], None if weight is None else weight[rows], named=is_frame(X))
@@ -113,7 +118,7 @@ class MulticalibratedRegressor(MetaRegressor):
             seed=self._seed(),
             progress=False,
         )
-        self.regressor_ = fitting(X, target)
+        self.regressor_ = fitting.regressor if isinstance(self.cv, str) else fitting(X, target)
         return self
 
     def predict(self, X: Any, exposure: Any = None) -> Array:
