@@ -1,5 +1,7 @@
 """Tables in an object store, a local server of moto's; skipped where the packages are not installed."""
 
+from urllib.request import Request, urlopen
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -30,6 +32,7 @@ def bucket(monkeypatch):
     settings = {"AWS_ENDPOINT_URL": f"http://{host}:{port}", "AWS_DEFAULT_REGION": "us-east-1"}
     for name, value in (settings | {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}).items():
         monkeypatch.setenv(name, value)
+    urlopen(Request(f"{settings['AWS_ENDPOINT_URL']}/moto-api/reset", method="POST"))  # moto keeps what others stored
     s3fs.S3FileSystem.clear_instance_cache()
     boto3.client("s3").create_bucket(Bucket="shop")
     yield "s3://shop"

@@ -258,7 +258,7 @@ def _segment_effects(
     if log.segments is None:
         return ()
     source = ArrayRows(log.value, log.value, np.ones(log.users), log.segments)
-    rows = source.total(lambda usable: usable, "segments")
+    rows = source.rows()
     effects = []
     for column in columns.by:
         texts = rows.chunk.texts(column, rows.index).to_pylist()
