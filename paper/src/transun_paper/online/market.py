@@ -1,7 +1,7 @@
 """A market whose truth is known: users visit, see ranked items, click, buy, and pay an amount of the order log."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -76,10 +76,11 @@ class Market:
         if not 1 <= self.shown <= self.candidates:
             raise ValueError(f"shown={self.shown} must lie in 1..{self.candidates}, the candidates of a visit")
 
-    def orders(self, seed: int) -> Dataset:
-        """The orders of the log with amounts drawn anew, to train on."""
+    def orders(self, seed: int, columns: Sequence[str]) -> Dataset:
+        """The orders of the log with amounts drawn anew, to train on; a model sees these columns."""
         x, _, _ = self.log.chunk(0, self.log.orders)
-        return Dataset(x, self.amounts(x, torch.Generator().manual_seed(seed)))
+        y = self.amounts(x, torch.Generator().manual_seed(seed))
+        return Dataset({name: x[name] for name in columns}, y)
 
     def expected(self, x: Features) -> Tensor:
         """E[y|x] of an order."""

@@ -104,8 +104,7 @@ def compute(arguments: Mapping[str, Any], cache: Path) -> dict[str, Any]:
 
 
 def _train(market: Market, epochs: int, seed: int) -> dict[str, Score]:
-    rows = market.orders(seed)
-    data = Dataset({name: rows.x[name] for name in _COLUMNS}, rows.y)
+    data = market.orders(seed, _COLUMNS)
     sizes = {name: size for name, size in market.log.sizes.items() if name in _COLUMNS}
     network = EmbeddingMLP(sizes, numeric=("log_price",), dim=8, hidden=(32, 16))
     scores: dict[str, Score] = {}
@@ -133,7 +132,7 @@ def _assign(log: OrderLog, shares: tuple[float, ...]) -> Tensor:
 
 def _true_values(market: Market, scores: Mapping[str, Score], count: int) -> tuple[dict[str, float], bool]:
     """The expected order value of a visit under each ranking, and whether a factor changes the order of LogMSE."""
-    rankings = {**scores, "truth": market.expected, "price": lambda x: x["log_price"].exp()}
+    rankings: dict[str, Score] = {**scores, "truth": market.expected, "price": lambda x: torch.exp(x["log_price"])}
     sums, visits_seen, same = dict.fromkeys(rankings, 0.0), 0, True
     for visits in market.visits(_TRUTH, count):
         visits_seen += len(visits.user)

@@ -75,7 +75,7 @@ def validity_computations(sizes: TestSizes) -> dict[str, list[Computation]]:
 
 def cost(arguments: Mapping[str, Any], cache: Path) -> float:
     """A test takes about as long as a hundred rows of a training."""
-    return 100.0 * arguments["tests"]
+    return 100.0 * float(arguments["tests"])
 
 
 def compute(arguments: Mapping[str, Any], cache: Path) -> dict[str, Any]:
@@ -114,7 +114,7 @@ def _log(world: str, rng: np.random.Generator, users: int) -> UserLog:
         rows=users,
         users=users,
         value=WORLDS[world](rng, taste),
-        per=1.0 + rng.poisson(5.0 * taste),
+        per=(1 + rng.poisson(5.0 * taste)).astype(np.float64),
         covariates={"before": WORLDS[world](rng, taste)},
         arm=(rng.random(users) < _SHARE).astype(np.int64),
         arms=("base", "new"),
@@ -123,7 +123,7 @@ def _log(world: str, rng: np.random.Generator, users: int) -> UserLog:
     )
 
 
-def _detectable(past: Mapping[str, Floats], users: int) -> float:
+def _detectable(past: Mapping[str, Any], users: int) -> float:
     """The change that a test of so many users finds with the usual power, by the product's plan from the past."""
     ratio = _SHARE / (1.0 - _SHARE)
     plan = plan_abtest(past, LogColumns("user", "gmv", before="before"), 0.01, ratio=ratio, cap=None)[0]
