@@ -19,7 +19,11 @@ KEYS = {"what", "command", "machine", "columns", "rows", "notes"}
 COVERAGE_PAGE = ROOT / "docs" / "coverage.md"
 COVERAGE = ("totals",)
 NO_TABLE = {"guard", *COVERAGE}  # guard: counts that tests compare with, of no interest to a reader
-COVERAGE_HEAD = """# Coverage
+COVERAGE_HEAD = """---
+orphan: true
+---
+
+# Coverage
 
 How often intervals hold what they promise, over simulated worlds in which the truth is known; the guide on totals says
 what the numbers mean.

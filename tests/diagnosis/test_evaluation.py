@@ -127,3 +127,47 @@ def test_a_certificate_is_of_exactly_its_rows(tmp_path):
         segment.value: segment.rows for segment in assessment.segments[0].segments
     }
     assert set(certificate.segments[0].metrics) == {estimate.name for estimate in assessment.metrics}
+
+
+class TestClusters:
+    """Rows of one user may be alike; a total is then known as well as so many users can tell."""
+
+    def pairs(self):
+        table = rows()
+        twice = pyarrow.concat_tables([table, table])
+        return table, twice.append_column("user", pyarrow.array([*range(400), *range(400)]))
+
+    def test_rows_in_equal_pairs_say_as_much_as_one_of_each(self):
+        table, pairs = self.pairs()
+        trained = model(LogMSE(), table)
+        single, double = evaluate_held_out(trained, table), evaluate_held_out(trained, pairs, cluster="user")
+        assert double.rows == 2 * single.rows
+        assert double.noise.units == single.noise.units
+        assert double.noise.held_out == pytest.approx(single.noise.held_out)
+        for name in ("PGR", "TRE"):
+            found, expected = double.metric(name), single.metric(name)
+            assert (found.low, found.value, found.high) == pytest.approx((expected.low, expected.value, expected.high))
+        blind = evaluate_held_out(trained, pairs)
+        assert blind.noise.held_out == pytest.approx(single.noise.held_out / np.sqrt(2), rel=0.01)
+
+    def test_streamed_rows_get_the_same_numbers(self):
+        table, pairs = self.pairs()
+        trained = model(LogMSE(), table)
+        streamed = evaluate_model(trained, pairs, ["shop"], cluster="user")
+        assert streamed.assessment == evaluate_held_out(trained, pairs, ["shop"], "user")
+        assert len(streamed.sample) == 800
+
+    def test_a_row_without_a_cluster_is_named(self):
+        table = rows().append_column("user", pyarrow.array([*range(399), None]))
+        with pytest.raises(ValueError, match="column 'user' is empty in row 399"):
+            evaluate_held_out(model(LogMSE(), table), table, cluster="user")
+
+
+def test_intervals_of_rows_are_judged_by_level_and_segment():
+    table = rows(4000)
+    covered = evaluate_held_out(model(LogMSE(), table), table, ["shop"]).covered
+    assert {each.group for each in covered[-2:]} == {"shop a", "shop b"}
+    assert sum(each.rows for each in covered if each.group.startswith("shop")) == 4000
+    for each in covered:
+        # Half of the rows teach, and the others are judged: twice the variance of a share.
+        assert each.share == pytest.approx(0.9, abs=4 * np.sqrt(2 * 0.09 / each.rows))

@@ -39,6 +39,19 @@ def test_groups_and_pieces_add_up():
     assert np.isnan(ratio_interval(grouped, 4).low)
 
 
+def test_units_are_sums_of_their_rows():
+    """Rows in equal pairs, a pair a unit: the moments of single rows of twice the amount."""
+    rng = np.random.default_rng(4)
+    y, pred, group = rng.gamma(2.0, 1.0, 60), rng.gamma(3.0, 1.0, 60), rng.integers(0, 3, 60)
+    pairs = [np.repeat(values, 2) for values in (y, pred, np.ones(60), group)]
+    units = RatioMoments.of(*pairs, 3, np.repeat(rng.permutation(60), 2))
+    doubled = RatioMoments.of(2 * y, 2 * pred, np.ones(60), group, 3)
+    np.testing.assert_allclose(units.sums, doubled.sums)
+    np.testing.assert_array_equal(units.count, doubled.count)
+    np.testing.assert_array_equal(units.rows, 2 * doubled.rows)
+    assert ratio_interval(units, 1).high == pytest.approx(ratio_interval(doubled, 1).high)
+
+
 def test_symmetric_errors_get_students_interval():
     even = np.array([-1.0, 1.0] * 50) + 3.0  # kurtosis 1: as many degrees of freedom as rows allow
     found = mean_interval(moments(even).studentised(ratio=0.0))
