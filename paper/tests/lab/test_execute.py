@@ -83,7 +83,8 @@ def test_the_slope_by_bin_is_that_of_the_head(encoded):
     base = model.head.undebiased(model.raw(encoded.test.x)).detach().double().numpy()
     order = np.argsort(encoded.test.y.numpy(), kind="stable")
     first = order[: int(bins["count"][0])]
-    assert bins["slope"][0] == pytest.approx((1.0 / (base[first] + 1.0)).mean(), rel=1e-4)
+    unit = model.head.scheme.scale  # of z, in which y·κ is 1 on average
+    assert bins["slope"][0] == pytest.approx((unit / (base[first] + 1.0)).mean(), rel=1e-4)
     assert len(bins["slope"]) == len(bins["count"]) == 20
     assert sum(bins["count"]) == len(encoded.test)
     assert "slope" not in execute([Run("tiny-0", LogMSE(), TRAINING, NET)], encoded)[0]["bins"]["target"]
