@@ -11,7 +11,7 @@ from transun_paper.lab.computation import Computation
 from transun_paper.lab.protocol import Study
 from transun_paper.lab.store import Store
 from transun_paper.online.ranking_test import PAIRS, SCENARIOS, computation
-from transun_paper.tables.findings import NO, NOISE, NOT_RUN, YES, Answer, Finding
+from transun_paper.tables.findings import NO, NOT_RUN, UNDECIDED, YES, Answer, Finding
 from transun_paper.tables.table import Keys, table_report
 
 _SIZES = {"orders": 60_000, "users": 100_000, "items": 500, "candidates": 20, "shown": 5, "epochs": 3}
@@ -136,7 +136,7 @@ def _above(values: Sequence[float]) -> Finding:
     if len(values) < 2:
         return NOT_RUN
     mean, half = float(np.mean(values)), _half(values)
-    holds = YES if mean - half > 0.0 else NO if mean + half < 0.0 else NOISE
+    holds = YES if mean - half > 0.0 else NO if mean + half < 0.0 else UNDECIDED
     return Finding(holds, f"{mean:+.2f} % ± {half:.2f}, repetitions: {len(values)}")
 
 
@@ -144,7 +144,7 @@ def _small(values: Sequence[float]) -> Finding:
     if len(values) < 2:
         return NOT_RUN
     mean, half = float(np.mean(values)), _half(values)
-    holds = YES if abs(mean) + half < _SMALL else NO if abs(mean) - half > _SMALL else NOISE
+    holds = YES if abs(mean) + half < _SMALL else NO if abs(mean) - half > _SMALL else UNDECIDED
     return Finding(holds, f"{mean:+.2f} % ± {half:.2f}, repetitions: {len(values)}")
 
 
