@@ -127,8 +127,8 @@ class Run:
     def from_spec(cls, spec: Mapping[str, Any]) -> "Run":
         """The inverse of `spec`."""
         objects = {name: loads(spec[name], NAMES) for name in ("head", "training", "backbone", "correction")}
-        options = {name: bool(spec.get(name, False)) for name in ("balanced", "fused")}
-        return cls(dataset=spec["dataset"], seed=int(spec["seed"]), **options, **objects)
+        balanced, fused = (bool(spec.get(name, False)) for name in ("balanced", "fused"))
+        return cls(dataset=spec["dataset"], balanced=balanced, seed=int(spec["seed"]), fused=fused, **objects)
 
     def with_seed(self, seed: int) -> "Run":
         """The same run with another seed."""

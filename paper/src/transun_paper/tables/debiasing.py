@@ -25,7 +25,13 @@ def debiasing_claims(reports: RowReports, where: str) -> list[Answer]:
         Answer.of(
             f"TranSUN cuts the {metric} of its T-MSE by 70 % or more (training rows)",
             f"{where}, {label}",
-            better(_TRAIN, *(Side(name, reports[name, label]) for name in ("TranSUN", "T-MSE")), metric, _LEFT),
+            better(
+                _TRAIN,
+                Side("TranSUN", reports["TranSUN", label]),
+                Side("T-MSE", reports["T-MSE", label]),
+                metric,
+                _LEFT,
+            ),
         )
         for metric in ("TRE", "MRE")
         for label in _TRANSFORMS

@@ -324,8 +324,7 @@ def read_seeds(store: Store, seeds: Sequence[Computation]) -> list[dict[str, Any
 
 
 def _claims(rows: TestRows, reports: Mapping[str, Reports], where: str) -> list[Answer]:
-    sides = [Side(name, reports[name]) for name in ("LogSUN", "LogMSE")]
-    ranking = better(rows, *sides, "XAUC")
+    ranking = better(rows, Side("LogSUN", reports["LogSUN"]), Side("LogMSE", reports["LogMSE"]), "XAUC")
     return [
         *[
             Answer.of(f"LogSUN has the best {metric} of all methods", where, best_of(rows, "LogSUN", reports, metric))
