@@ -1,14 +1,35 @@
 """Operations that torch does not write to ONNX, or not well, against scipy and numpy."""
 
+import importlib
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
-from scipy.special import ndtri
+from scipy.special import expit, ndtri
 
+from registry import all_heads, name
 from transun.tables.onnx_graph import torch_to_onnx
 
 runtime = pytest.importorskip("onnxruntime")
 pytest.importorskip("onnxscript")
+
+
+# Some of the heads; tools/onnx_parity.py has all of them.
+SOME = [head for number, head in enumerate(all_heads()) if number in (1, 12, 15, 60, 98, 117, 124)]
+
+
+@pytest.fixture
+def parity(monkeypatch):
+    monkeypatch.syspath_prepend(Path(__file__).parents[2] / "tools")
+    yield importlib.import_module("onnx_parity")
+    sys.modules.pop("onnx_parity", None)
+
+
+@pytest.mark.parametrize("head", SOME, ids=name)
+def test_a_head_predicts_as_in_python(head, parity):
+    assert parity.distance(head, rows=1000) <= parity.TOLERANCE
 
 
 class Functions(torch.nn.Module):
@@ -21,6 +42,7 @@ class Functions(torch.nn.Module):
             "right": torch.searchsorted(edges, x, right=True),
             "left": torch.searchsorted(edges, x),
             "below": x.clamp(max=0.1),
+            "sigmoid": (-30.0 * x).sigmoid(),
         }
 
 
@@ -29,7 +51,7 @@ def test_functions():
     x = x.astype(np.float32)
     rows = torch.export.Dim("rows")
     program = torch.export.export(Functions(), (torch.zeros(8),), dynamic_shapes=({0: rows},))
-    names = ["expm1", "log1p", "ndtri", "right", "left", "below"]
+    names = ["expm1", "log1p", "ndtri", "right", "left", "below", "sigmoid"]
     session = runtime.InferenceSession(torch_to_onnx(program, 1, names).SerializeToString())
     made = dict(zip(names, session.run(names, {"column_0": x}), strict=True))
     np.testing.assert_allclose(made["expm1"], np.expm1(x.astype(float)), rtol=3e-6)
@@ -40,3 +62,4 @@ def test_functions():
     assert np.array_equal(made["right"], np.searchsorted(edges, x, side="right"))
     assert np.array_equal(made["left"], np.searchsorted(edges, x))
     assert np.array_equal(made["below"], x.clip(max=np.float32(0.1)))
+    np.testing.assert_allclose(made["sigmoid"], expit(np.float32(-30.0) * x.astype(float)), rtol=2e-5, atol=1e-37)

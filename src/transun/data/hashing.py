@@ -125,7 +125,7 @@ def hash_integers(ids: Tensor) -> Tensor:
     characters = torch.where(place < digits.unsqueeze(-1), characters, 0)
     # In two halves, because some runtimes add up int64 in floating point, which is exact up to 2⁵³.
     bytes_ = torch.tensor([256**byte for byte in range(4)], device=ids.device)
-    low, high = (characters.unflatten(-1, (3, 2, 4)) * bytes_).sum(-1).unbind(-1)
+    low, high = (characters.reshape(*ids.shape, 3, 2, 4) * bytes_).sum(-1).unbind(-1)
     words = low + high * 2**32
     state = length
     for number, word in enumerate(words.unbind(-1)):

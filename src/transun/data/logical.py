@@ -41,6 +41,9 @@ class LogicalType(Serialisable, ABC):
     def convert(self, where: str, array: "pa.Array") -> "pa.Array":
         """The array in this type; `where` names the column in errors."""
 
+    zone: str | None = None
+    """The time zone of times; None for types that are no times."""
+
     @property
     def is_text(self) -> bool:
         """Whether ids of this type are text; those of all other types are whole numbers."""

@@ -91,7 +91,7 @@ def _pick(scope: Any, operator: Any, container: Any, column: str | int) -> str:
     if isinstance(column, str) or len(operator.inputs) > 1:
         raise ValueError(f"Balance(by={column!r}) needs a column by its position, and X as one array, to become ONNX")
     onnx = need("onnx")
-    index, output = (scope.get_unique_variable_name(name) for name in ("segment_column", "segment"))
+    index, output = (str(scope.get_unique_variable_name(name)) for name in ("segment_column", "segment"))
     container.add_initializer(index, onnx.TensorProto.INT64, [1], [column])
     _add(container, "Gather", [operator.inputs[0].full_name, index], [output], scope, axis=1)
     return output

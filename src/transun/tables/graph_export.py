@@ -208,8 +208,8 @@ class _Torch:
         program = _trace(_FlatWeights(_WithLookups(served)), _example_tensors(served, coded=False))
         with path.open("wb") as file:
             torch.export.save(_remove_squeezed_columns(program), file, extra_files={"transun.json": document})
-        with path.open("rb") as file:
-            loaded = torch.export.load(file).module()
+        with path.open("rb") as written:
+            loaded = torch.export.load(written).module()
 
         def predict(values: Values) -> dict[str, np.ndarray]:
             outputs = loaded({name: torch.from_numpy(value) for name, value in values.items()})

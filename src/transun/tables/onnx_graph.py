@@ -20,12 +20,18 @@ _TYPES = {"string": "STRING", "int64": "INT64", "float64": "DOUBLE", "float32": 
 # P. J. Acklam's approximation of the quantile function of the normal law, of relative error 1.2e-9: coefficients of the
 # highest power first, and the probability below which the tail has another one.
 _NORMAL_TAIL = 0.02425
-_NORMAL_NEAR = (-39.69683028665376, 220.9460984245205, -275.9285104469687, 138.357751867269, -30.66479806614716)
-_NORMAL_NEAR += (2.506628277459239,)
-_NORMAL_NEAR_DIVISOR = (-54.47609879822406, 161.5858368580409, -155.6989798598866, 66.80131188771972)
-_NORMAL_NEAR_DIVISOR += (-13.28068155288572,)
-_NORMAL_FAR = (-0.007784894002430293, -0.3223964580411365, -2.400758277161838, -2.549732539343734, 4.374664141464968)
-_NORMAL_FAR += (2.938163982698783,)
+_NORMAL_NEAR: tuple[float, ...] = (
+    *(-39.69683028665376, 220.9460984245205, -275.9285104469687),
+    *(138.357751867269, -30.66479806614716, 2.506628277459239),
+)
+_NORMAL_NEAR_DIVISOR: tuple[float, ...] = (
+    *(-54.47609879822406, 161.5858368580409, -155.6989798598866),
+    *(66.80131188771972, -13.28068155288572),
+)
+_NORMAL_FAR: tuple[float, ...] = (
+    *(-0.007784894002430293, -0.3223964580411365, -2.400758277161838),
+    *(-2.549732539343734, 4.374664141464968, 2.938163982698783),
+)
 _NORMAL_FAR_DIVISOR = (0.007784695709041462, 0.3224671290700398, 2.445134137142996, 3.754408661907416)
 _LIBRARIES = ("onnx", "onnxscript", "onnxruntime")
 
@@ -114,23 +120,32 @@ def torch_to_onnx(program: torch.export.ExportedProgram, inputs: int, outputs: l
 
 
 def _translations() -> dict[Any, Any]:
-    """Operations that ONNX lacks, in others that keep their digits.
+    """Operations that ONNX or onnxruntime lacks, in others that keep their digits.
 
     torch writes eˣ - 1 and ln(1 + x) as they stand, of which nothing is left near zero in single precision, and does
     not write a binary search at all.
     """
-    op = need("onnxscript").opset20
+    op, tensor = need("onnxscript").opset20, need("onnx_ir").tensor
+
+    def number(value: float, like: Any) -> Any:
+        """A constant in the precision of a value of torch's graph."""
+        return op.Constant(value=tensor(value, dtype=like.dtype))
 
     def expm1(x: Any) -> Any:
         """tanh(x / 2)·(eˣ + 1)."""
-        return op.Mul(op.Tanh(op.Mul(x, 0.5)), op.Add(op.Exp(x), 1.0))
+        return op.Mul(op.Tanh(op.Mul(x, number(0.5, x))), op.Add(op.Exp(x), number(1.0, x)))
 
     def log1p(x: Any) -> Any:
         """x·ln(w) / (w - 1) for w = 1 + x as rounded, whose rounding error cancels; x itself where w is 1."""
-        w = op.Add(x, 1.0)
-        difference = op.Sub(w, 1.0)
-        whole = op.Equal(difference, 0.0)
-        return op.Where(whole, x, op.Mul(op.Log(w), op.Div(x, op.Where(whole, op.Exp(difference), difference))))
+        one = number(1.0, x)
+        w = op.Add(x, one)
+        difference = op.Sub(w, one)
+        whole = op.Equal(difference, number(0.0, x))
+        return op.Where(whole, x, op.Mul(op.Log(w), op.Div(x, op.Where(whole, one, difference))))
+
+    def sigmoid(x: Any) -> Any:
+        """1 / (1 + e⁻ˣ); the operation of that name is wrong by a quarter at -13 in onnxruntime, and 0 at -20."""
+        return op.Reciprocal(op.Add(op.Exp(op.Neg(x)), number(1.0, x)))
 
     def searchsorted(
         edges: Any, values: Any, out_int32: bool = False, right: bool = False, side: Any = None, sorter: Any = None
@@ -142,31 +157,33 @@ def _translations() -> dict[Any, Any]:
     def clamp(x: Any, min: Any = None, max: Any = None) -> Any:
         """Without an empty input for the lower bound, over which skl2onnx stumbles."""
         if min is None:
-            return op.Neg(op.Clip(op.Neg(x), -max))
-        return op.Clip(x, min) if max is None else op.Clip(x, min, max)
-
-    def polynomial(coefficients: Sequence[float], x: Any) -> Any:
-        value = op.Add(op.Mul(x, coefficients[0]), coefficients[1])
-        for coefficient in coefficients[2:]:
-            value = op.Add(op.Mul(value, x), coefficient)
-        return value
+            return op.Neg(op.Clip(op.Neg(x), number(-max, x)))
+        return op.Clip(x, number(min, x)) if max is None else op.Clip(x, number(min, x), number(max, x))
 
     def ndtri(p: Any) -> Any:
         """The quantile of the normal law, by rational functions of (p - ½)², or of √(-2 ln p) in the tails."""
-        tail = op.Min(p, op.Sub(1.0, p))
-        root = op.Sqrt(op.Mul(op.Log(tail), -2.0))
+
+        def polynomial(coefficients: Sequence[float], x: Any) -> Any:
+            value = number(coefficients[0], p)
+            for coefficient in coefficients[1:]:
+                value = op.Add(op.Mul(value, x), number(coefficient, p))
+            return value
+
+        tail = op.Min(p, op.Sub(number(1.0, p), p))
+        root = op.Sqrt(op.Mul(op.Log(tail), number(-2.0, p)))
         far = op.Div(polynomial(_NORMAL_FAR, root), polynomial((*_NORMAL_FAR_DIVISOR, 1.0), root))
-        centred = op.Sub(p, 0.5)
+        centred = op.Sub(p, number(0.5, p))
         square = op.Mul(centred, centred)
         near = op.Div(polynomial(_NORMAL_NEAR, square), polynomial((*_NORMAL_NEAR_DIVISOR, 1.0), square))
-        signed = op.Where(op.Less(centred, 0.0), far, op.Neg(far))
-        return op.Where(op.Less(tail, _NORMAL_TAIL), signed, op.Mul(near, centred))
+        signed = op.Where(op.Less(centred, number(0.0, p)), far, op.Neg(far))
+        return op.Where(op.Less(tail, number(_NORMAL_TAIL, p)), signed, op.Mul(near, centred))
 
     aten = torch.ops.aten
     return {
         torch.ops.prims.ndtri.default: ndtri,
         aten.expm1.default: expm1,
         aten.log1p.default: log1p,
+        aten.sigmoid.default: sigmoid,
         aten.searchsorted.Tensor: searchsorted,
         aten.clamp.default: clamp,
     }

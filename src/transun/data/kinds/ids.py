@@ -277,13 +277,13 @@ class LookedUp(GraphCodes):
 
     def __init__(self, lookup: Lookup) -> None:
         super().__init__()
-        self.lookup = lookup
+        self.lookup = self.known = lookup
 
     def forward(self, ids: Tensor) -> Tensor:
         return ids
 
     def dropping(self, ids: Sequence[Any]) -> "LookedUp":
-        return LookedUp(self.lookup.replace(dict.fromkeys(ids, -1)))
+        return LookedUp(self.known.replace(dict.fromkeys(ids, -1)))
 
 
 class Hashed(GraphCodes):

@@ -301,7 +301,8 @@ class _NumberGraph(ColumnGraph):
         v = columns[self.name]
         missing = v.isnan()
         v = _bounded(torch.where(missing, 0.0, v))
-        median, scale, mean, sd = map(double, (self.number.median, self.number.scale, self.number.mean, self.number.sd))
+        constants = (self.number.median, self.number.scale, self.number.mean, self.number.sd)
+        median, scale, mean, sd = (double(require_fitted(self.name, value)) for value in constants)
         standardised = (_arsinh(_bounded((v - median) / scale)) - mean) / sd
         knots, ranks = self.get_buffer("knots"), self.get_buffer("ranks")
         at = (count(v.unsqueeze(-1) >= knots) - 1).clamp(min=0)
