@@ -10,6 +10,7 @@ from transun.heads import GTS, LogMSE, LogSUN, OptDist
 from transun.models.network import Model
 from transun.training.calibration import calibrate
 from transun.training.evaluation import predict
+from transun.training.fusion import fuse
 from transun.training.loop import fit
 from transun.training.optimisers import SGD, Adam, cosine
 from transun_paper.lab.encoded_dataset import EncodedDataset
@@ -104,3 +105,17 @@ def test_runs_of_different_models_are_not_one_job(encoded):
         execute([Run("tiny-0", LogMSE()), Run("tiny-0", LogSUN())], encoded)
     with pytest.raises(ValueError, match="group them"):
         execute([Run("tiny-0", LogMSE()), Run("tiny-0", LogMSE(), seed=1)], encoded)
+
+
+def test_fused_runs_share_the_model_and_predict_its_base_below_a_threshold(encoded):
+    run = Run("tiny-0", LogSUN(), TRAINING, NET)
+    fused = Run("tiny-0", LogSUN(), TRAINING, NET, fused=True)
+    assert fused.trained == run.trained
+    assert Run.parse(fused.text) == fused != run
+    plain, below = execute([run, fused], encoded)
+    assert plain["looks"] == below["looks"]
+    model = Model(NET.build(encoded), LogSUN(), 0)
+    options = {"epochs": 2, "batch_size": 64, "averaging": TRAINING.averaging}
+    fit(model, encoded.train, lab_recipe(optimiser=Adam(1e-2), **options), valid=encoded.valid, progress=False)
+    expected = predict(fuse(model, encoded.valid), encoded.test).mean() / encoded.test.y.mean()
+    assert below["metrics"]["PGR"] == pytest.approx(float(expected), rel=1e-4)

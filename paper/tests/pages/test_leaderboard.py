@@ -17,7 +17,7 @@ from transun_paper.lab.pool import carry_out
 from transun_paper.lab.protocol import Budget, TuningProtocol
 from transun_paper.lab.sources import DatasetSource, encode_dataset
 from transun_paper.lab.store import Store
-from transun_paper.pages.leaderboard import leaderboard_page
+from transun_paper.pages.leaderboard import _failures, leaderboard_page
 
 METHODS = (
     Method("MSE", Scaled(MSE())),
@@ -128,3 +128,21 @@ def test_some_rows_of_a_board():
     with pytest.raises(ValueError, match="no method 'Magic'"):
         QUICK_BOARD.only(["Magic"])
     assert {method.name for method in SGD_BOARD.methods} < {method.name for method in FULL_BOARD.methods}
+
+
+def test_what_diverged_is_listed_whether_rate_seed_or_method():
+    dataset = {
+        "entries": [
+            {"method": "a", "failed": "nan in step 3"},
+            {"method": "b", "diverged": "1 of 5 seeds: nan in step 9", "diverged_rates": [[0.1, "nan in step 2"]]},
+            {"method": "c", "diverged_rates": []},
+        ]
+    }
+    (text,) = _failures(dataset, "globo")
+    assert text.splitlines() == [
+        "Failed on globo:",
+        "",
+        "- a: nan in step 3",
+        "- b, 1 of 5 seeds: nan in step 9; its row has the others",
+        "- b at a rate of 0.1: nan in step 2",
+    ]

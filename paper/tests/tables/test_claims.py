@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from transun_paper.tables import ablations, comparison, curves, debiasing, figures
+from transun_paper.tables import ablations, comparison, curves, debiasing, figures, sgd, techniques
 from transun_paper.tables.efficiency import SHARING
 
 BASE = {"TRE": 0.1, "MRE": 0.1, "NRMSE": 1.0, "NMAE": 0.5, "XAUC": 0.70, "NDCG": 0.9, "TopNDCG": 0.6}
@@ -139,3 +139,33 @@ def test_curves_are_tested_over_seeds():
     levels = {"S0": {"TRE": [0.1, 0.12]}, "S1": {"TRE": [0.01, 0.011]}, "S2": {"TRE": [0.05, 0.0501]}}
     assert [claim.holds for claim in curves.SCHEME_CURVES.claims(levels, "d")] == ["undecided", "no"]
     assert {claim.holds for claim in curves.SCHEME_CURVES.claims({}, "d")} == {"unknown"}
+
+
+def test_ranking_losses_and_fusion_have_to_gain_what_the_paper_says():
+    found = {row.id: reports() for row in techniques.TECHNIQUES.rows}
+    found["LogSUN", "f by y"] = reports(XAUC=0.715)
+    found["LogSUN", "both"] = reports(XAUC=0.705)
+    found["LogSUN", "fusion"] = reports(XAUC=0.7045, TRE=0.2)
+    answers = holds(techniques.technique_claims(found, "d"))
+    assert answers["A ranking loss lifts the XAUC of LogSUN by more than 0.01 @ d, f by y"] == "yes"
+    assert answers["A ranking loss lifts the XAUC of LogSUN by more than 0.01 @ d, both"] == "no"
+    assert answers["Fusion lifts the XAUC of LogSUN by more than 0.003 @ d"] == "yes"
+    assert answers["The remedy changes the TRE of LogSUN by less than 0.02 @ d, fusion"] == "no"
+    assert answers["The remedy changes the TRE of LogSUN by less than 0.02 @ d, both"] == "yes"
+
+
+def test_a_scheme_that_diverges_by_sgd_is_named():
+    found = {row.id: reports() for row in sgd.BY_SGD.rows}
+    found["LogSUN", "S0"] = [*reports()[:2], {"failed": "bias became nan in step 182"}]
+    (first, *_) = sgd.sgd_claims(found, "d")
+    assert first.holds == "unknown"
+    assert first.evidence == "S0 failed with 1 of 3 seeds: bias became nan in step 182"
+
+
+def test_iterations_to_the_same_error():
+    slow = [[(step, 3.0 - 0.1 * step) for step in range(1, 21)] for _ in range(3)]
+    fast = [[(step, 3.0 - 0.2 * step) for step in range(1, 11 + seed)] for seed in range(3)]
+    # Both reach 1.0, the faster one after half of the steps; within 2 % a step earlier is not enough.
+    (answer,) = curves.ITERATIONS.claims({"LogSUN": {"path": fast}, "OptDist": {"path": slow}}, "d")
+    assert answer.holds == "yes"
+    assert "steps: LogSUN 10, OptDist 20, ratio 2.00" in answer.evidence
