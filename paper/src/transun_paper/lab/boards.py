@@ -54,7 +54,12 @@ class Board:
         """The studies that the board needs, by data set and method."""
         return {
             (name, method.name): self.protocol.study(
-                keys[name], method.head, method.correction, balanced=method.balanced, fused=method.fused
+                keys[name],
+                method.head,
+                method.correction,
+                balanced=method.balanced,
+                fused=method.fused,
+                finish=method.finish,
             )
             for name in self.datasets
             for method in self.methods

@@ -47,13 +47,14 @@ from transun_paper.lab.measures import Predictions
 
 @dataclass(frozen=True)
 class Method:
-    """A head under a name, perhaps with a correction after training, balanced at the end, or fused with its base."""
+    """A head under a name, and what follows training: a correction, balancing, fusion, epochs of a z-only finish."""
 
     name: str
     head: Head = field(compare=False)
     correction: Correction | None = field(default=None, compare=False)
     balanced: bool = field(default=False, compare=False)
     fused: bool = field(default=False, compare=False)
+    finish: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True)
@@ -123,6 +124,7 @@ METHODS: tuple[Method, ...] = (
     Method("LogSUN + ranking of z", Ranked(LogSUN(), on=("bias",))),
     Method("LogSUN + ranking of both", Ranked(LogSUN())),
     Method("LogSUN + fusion", LogSUN(), fused=True),
+    Method("LogSUN, z finished", LogSUN(), finish=2),
     Method("GTS of WLR (D2Q)", GTS(Scaled(WLR(quantile=0.6)))),
     Method("GTS of LogNormal", GTS(LogNormal())),
     Method("GTS of MDME (likeliest bucket)", GTS(MDME(choice=most_likely_bucket))),

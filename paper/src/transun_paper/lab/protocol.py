@@ -156,11 +156,12 @@ class TuningProtocol:
         backbone: Any = MLP(),
         balanced: bool = False,
         fused: bool = False,
+        finish: int = 0,
     ) -> Study:
         """The runs of one method on one data set, given by its key."""
         candidates = [
-            Run(dataset, head, self.training_for(dataset, optimiser), backbone, correction, balanced, fused=fused)
-            for optimiser in self.optimisers
+            Run(dataset, head, replace(training, finish=finish), backbone, correction, balanced, fused=fused)
+            for training in (self.training_for(dataset, optimiser) for optimiser in self.optimisers)
         ]
         return Study(tuple(candidates), tuple(range(self.seeds)), self.first)
 

@@ -94,6 +94,7 @@ class PaperRow:
     head: Head = field(compare=False)
     correction: Correction | None = field(default=None, compare=False)
     fused: bool = field(default=False, compare=False)
+    finish: int = field(default=0, compare=False)
 
     @property
     def id(self) -> tuple[str, str]:
@@ -116,7 +117,7 @@ class Tuned:
     """The leaderboard's tuning: a rate chosen on the validation rows, then all seeds. Both share their runs."""
 
     def study(self, protocol: TuningProtocol, key: str, row: PaperRow) -> Study:
-        return protocol.study(key, row.head, row.correction, fused=row.fused)
+        return protocol.study(key, row.head, row.correction, fused=row.fused, finish=row.finish)
 
     def statement(self, protocol: TuningProtocol) -> str:
         return protocol.statement
@@ -161,7 +162,7 @@ def variant_rows() -> tuple[PaperRow, ...]:
 def leaderboard_row(method: str, label: str, name: str) -> PaperRow:
     """A method of the leaderboard, under the paper's name."""
     listed = next(listed for listed in METHODS if listed.name == name)
-    return PaperRow(method, label, listed.head, listed.correction, listed.fused)
+    return PaperRow(method, label, listed.head, listed.correction, listed.fused, listed.finish)
 
 
 class StudiedRows:
