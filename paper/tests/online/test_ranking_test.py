@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from transun_paper.lab.store import Store
-from transun_paper.online.ranking_test import ARMS, SCENARIOS, _assign, computation
+from transun_paper.online.ranking_test import ARMS, SCENARIOS, assign_arms, computation
 from transun_paper.pages.paper import paper_page
 from transun_paper.tables.online import ONLINE
 
@@ -36,13 +36,13 @@ def test_totals_of_the_logarithm_are_too_low_and_those_of_logsun_are_not(result)
     assert result["totals"]["LogSUN"] > result["totals"]["LogMSE"]
 
 
-def test_users_are_assigned_by_the_planned_shares():
+def test_users_areassign_armsed_by_the_planned_shares():
     log = SCENARIOS["product"].market(SMALL | {"users": 20_000}, 0).log
-    arm = _assign(log, (0.15, 0.20, 0.09))
+    arm = assign_arms(log, (0.15, 0.20, 0.09))
     shares = torch.bincount(arm, minlength=len(ARMS)) / len(arm)
     expected = torch.tensor([0.15, 0.20, 0.09]) / 0.44
     assert (shares - expected).abs().max() < 4.0 * (0.25 / 20_000) ** 0.5
-    assert torch.equal(arm, _assign(log, (0.15, 0.20, 0.09)))
+    assert torch.equal(arm, assign_arms(log, (0.15, 0.20, 0.09)))
 
 
 def test_the_page_is_made_of_the_store(result, tmp_path):

@@ -16,6 +16,7 @@ _MODULES = {
     "booster": "transun_paper.lab.boosters",
     "drift": "transun_paper.online.drift",
     "industrial": "transun_paper.tables.industrial",
+    "ranking speed": "transun_paper.online.speed",
     "ranking test": "transun_paper.online.ranking_test",
     "segments": "transun_paper.board.segments",
     "trace": "transun_paper.tables.curves",

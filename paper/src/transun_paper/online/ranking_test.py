@@ -1,6 +1,5 @@
 """One simulated A/B test of rankings: three heads are trained, serve three arms, and the product analyses the log."""
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +19,16 @@ from transun.training import Adam, Recipe, fit, predict
 from transun_paper.lab.computation import Computation
 from transun_paper.online.market import Features, Market, Score, UserTotals
 
-__all__ = ["ARMS", "PAIRS", "SCENARIOS", "Scenario", "computation"]
+__all__ = [
+    "ARMS",
+    "PAIRS",
+    "SCENARIOS",
+    "Scenario",
+    "assign_arms",
+    "computation",
+    "rank_by_arm",
+    "train_scores",
+]
 
 ARMS: dict[str, Head] = {"LogSUN": LogSUN(shared=1), "LogMAE": LogMAE(), "LogMSE": LogMSE()}
 PAIRS = (("LogSUN", "LogMAE"), ("LogSUN", "LogMSE"))
@@ -81,17 +89,15 @@ def compute(arguments: Mapping[str, Any], cache: Path) -> dict[str, Any]:
     """Train the heads, rank and serve by each, and test; the truth of every number beside it."""
     scenario, seed = SCENARIOS[arguments["scenario"]], arguments["repetition"]
     market = scenario.market(arguments, seed)
-    scores = _train(market, arguments["epochs"], seed)
-    arm = _assign(market.log, scenario.shares)
-    started = time.perf_counter()
+    scores = train_scores(market, arguments["epochs"], seed)
+    arm = assign_arms(market.log, scenario.shares)
     before, during = (
         market.serve(period, arguments["visits"], arms, arm, scores["LogSUN"], 2 * seed + period)
         for period, arms in (
             (_BEFORE, {number: scores["LogMAE"] for number in _NUMBERS.values()}),
-            (_DURING, {number: scores[name] for name, number in _NUMBERS.items()}),
+            (_DURING, rank_by_arm(scores)),
         )
     )
-    seconds = time.perf_counter() - started
     true_values, same_order = _true_values(market, scores, min(arguments["visits"], _TRUTH_VISITS))
     return {
         "true_values": true_values,
@@ -99,11 +105,11 @@ def compute(arguments: Mapping[str, Any], cache: Path) -> dict[str, Any]:
         "totals": _totals(market, scores),
         "tests": {f"{new} vs. {base}": _test(new, base, before, during, arm, true_values) for new, base in PAIRS},
         "impressions": float(before.impressions.sum() + during.impressions.sum()),
-        "seconds": seconds,
     }
 
 
-def _train(market: Market, epochs: int, seed: int) -> dict[str, Score]:
+def train_scores(market: Market, epochs: int, seed: int) -> dict[str, Score]:
+    """The amount of an order as each head predicts it, trained on the orders of the market."""
     data = market.orders(seed, _COLUMNS)
     sizes = {name: size for name, size in market.log.sizes.items() if name in _COLUMNS}
     network = EmbeddingMLP(sizes, numeric=("log_price",), dim=8, hidden=(32, 16))
@@ -123,11 +129,16 @@ def _score_of(model: Model) -> Score:
     return score
 
 
-def _assign(log: OrderLog, shares: tuple[float, ...]) -> Tensor:
+def assign_arms(log: OrderLog, shares: tuple[float, ...]) -> Tensor:
     """The arm of every user, by a hash of the user: the same at every visit, and independent of all else."""
     draw = hashing.uniform(torch.arange(log.users), log.seed, "market.arm")
     edges = torch.tensor(np.cumsum(shares)[:-1] / np.sum(shares), dtype=draw.dtype)
     return torch.searchsorted(edges, draw)
+
+
+def rank_by_arm(scores: Mapping[str, Score]) -> dict[int, Score]:
+    """What every arm ranks by in the test: the head that it is named after."""
+    return {number: scores[name] for name, number in _NUMBERS.items()}
 
 
 def _true_values(market: Market, scores: Mapping[str, Score], count: int) -> tuple[dict[str, float], bool]:
