@@ -254,15 +254,19 @@ def _restarts() -> int:
 
 
 def _join_processes() -> None:
+    # Not everywhere is torch built with them.
+    from torch.distributed.distributed_c10d import PrefixStore
+    from torch.distributed.rendezvous import rendezvous
+
     devices = torch.cuda.device_count()
     local = int(os.environ.get("LOCAL_RANK", "0"))
     if devices:
         torch.cuda.set_device(local % devices)
     own_device = dist.is_nccl_available() and 0 < int(os.environ.get("LOCAL_WORLD_SIZE", "1")) <= devices
-    store, rank, size = next(dist.rendezvous("env://"))
+    store, rank, size = next(rendezvous("env://"))
     # torchrun keeps one store of addresses for all attempts: without a name of its own, a process that was started anew
     # would find the addresses of those that failed.
-    attempt = dist.PrefixStore(f"transun attempt {_restarts()}", store)
+    attempt = PrefixStore(f"transun attempt {_restarts()}", store)
     backend = "cpu:gloo,cuda:nccl" if own_device else "gloo"
     dist.init_process_group(backend, store=attempt, rank=rank, world_size=size, timeout=_PATIENCE)
     atexit.register(_leave_processes)

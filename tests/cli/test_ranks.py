@@ -57,6 +57,19 @@ def test_trees_and_a_network_by_two_ranks(pool, folder):
     assert len(load(folder / "mixed").predict(orders(5, seed=4))) == 5
 
 
+def test_a_folder_is_streamed_by_two_ranks(pool, folder):
+    """Files that every rank reads again in every epoch: the batches, and so the totals, are those of one rank."""
+    table = orders(600, seed=3)
+    (folder / "files").mkdir()
+    for number in range(2):
+        table[number * 300 : number * 300 + 300].write_parquet(folder / "files" / f"{number}.parquet")
+    for ranks in (1, 2):
+        answers = fit(pool, ranks, folder / "files", folder / f"streamed{ranks}", *OPTIONS, "--stream")
+        assert [code for code, _ in answers] == [0] * ranks
+    one, two = (certificate(folder / f"streamed{ranks}")["whole"]["metrics"]["PGR"]["value"] for ranks in (1, 2))
+    assert two == pytest.approx(one, rel=1e-3)
+
+
 def test_a_mistake_is_the_same_on_every_rank(pool, folder):
     (folder / "old").mkdir()
     (folder / "old" / "training.pt").touch()
