@@ -27,6 +27,8 @@ __all__ = ["PredictedChunk", "check_levels", "predict_chunk", "predict_in_chunks
 
 # Smaller CSV files are read whole: types of columns that the model does not know are then guessed from all values.
 _WHOLE = WHOLE_BELOW
+# Rows that a network predicts at a time: what its layers hold of a row is many times the row.
+_NETWORK_ROWS = 1 << 13
 # From here on a float cannot represent every whole number.
 _EXACT = 2.0**53
 
@@ -161,15 +163,18 @@ def _predict(trained: TableModel, table: "pa.Table", kept: "pa.Table", quantiles
     model = trained.model.eval()
     typed = trained.features.convert(table.select(list(trained.features.sources)))
     x = trained.features.encode(typed)
-    raw = model.raw(x)
-    pred = trained.to_amounts(model.over_members(model.head(raw)), table)
     law = model.head.distribution
-    of_levels = (
-        {}
-        if law is None
-        else {level: trained.to_amounts(model.over_members(law.quantile(raw, level)), table) for level in quantiles}
-    )
-    return PredictedChunk(kept, pred, of_levels, x, trained.features.shift(typed))
+    preds: list[Tensor] = []
+    of_levels: dict[float, list[Tensor]] = {level: [] for level in quantiles}
+    for first in range(0, max(len(typed), 1), _NETWORK_ROWS):
+        raw = model.raw({name: column[first : first + _NETWORK_ROWS] for name, column in x.items()})
+        preds.append(model.over_members(model.head(raw)))
+        if law is not None:
+            for level, parts in of_levels.items():
+                parts.append(model.over_members(law.quantile(raw, level)))
+    amounts = {level: trained.to_amounts(torch.cat(parts), table) for level, parts in of_levels.items() if parts}
+    pred = trained.to_amounts(torch.cat(preds), table)
+    return PredictedChunk(kept, pred, amounts, x, trained.features.shift(typed))
 
 
 def _require_exact(kept: "pa.Table") -> None:
