@@ -14,6 +14,8 @@ from transun.report.markdown import table
 
 ROOT = Path(__file__).parent.parent
 REPORTS = ROOT / "paper" / "reports"
+# Pages beside the guides that benchmarks write; they are shown as evidence.
+MEASURED = ("coverage.md", "speed.md")
 
 
 def write_generated_pages(folder: Path) -> None:
@@ -46,9 +48,10 @@ def _directive(name: str, value: Any) -> list[str]:
 
 
 def _write_evidence(folder: Path) -> None:
-    """The pages of paper/reports as they are, the page on speed, and a list of them with their claims."""
+    """The pages of paper/reports and of benchmarks as they are, and a list of them with their claims."""
     shutil.copytree(REPORTS, folder / "reports", ignore=shutil.ignore_patterns("runs", "*.json"))
-    shutil.copy(ROOT / "docs" / "speed.md", folder / "speed.md")
+    for page in MEASURED:
+        shutil.copy(ROOT / "docs" / page, folder / page)
     rows = []
     for page in sorted(folder.rglob("*.md")):
         link = page.relative_to(folder).as_posix()
@@ -60,7 +63,7 @@ def _write_evidence(folder: Path) -> None:
         "Every page below is made from a report in the repository, and every number in it was measured by the command "
         "that the page names. A claim that does not hold is listed like one that does.",
         table(["page", "claims that hold", "claims that do not"], rows),
-        "```{toctree}\n:hidden:\n:glob:\n\nspeed\nreports/*\nreports/board/*\n```",
+        "```{toctree}\n:hidden:\n:glob:\n\n*\nreports/*\nreports/board/*\n```",
     ]
     (folder / "index.md").write_text("\n\n".join(text) + "\n", encoding="utf-8")
 
