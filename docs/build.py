@@ -66,7 +66,7 @@ def install_block() -> str:
 def synthetic_block() -> str:
     """How many claims about the paper's first table hold, in a sentence."""
     claims = _read("synthetic")["claims"]
-    held = sum(claim["holds"] for claim in claims)
+    held = sum(answer_to(claim) == "yes" for claim in claims)
     return (
         f"{held} of {len(claims)} claims about the paper's first table, against closed forms, "
         "hold ([page](paper/reports/synthetic.md))."
@@ -79,7 +79,7 @@ def board_block() -> str:
     lines = {line["method"]: line for line in report["averages"] if line["group"] == "numbers"}
     default = lines.pop("default")
     rival = min(lines.values(), key=lambda line: line["to_reference"]["value"])
-    held = sum(claim["holds"] for claim in report["claims"])
+    held = sum(answer_to(claim) == "yes" for claim in report["claims"])
     wrong = default["wrong_totals"]
     return (
         f"The error (NRMSE) of `train` is {_ratio(default)} of that of {report['reference']}, the geometric mean over "
@@ -88,6 +88,11 @@ def board_block() -> str:
         f"{default['seconds']:.0f} seconds a table on one thread. {held} of {len(report['claims'])} claims about it "
         "hold ([page](paper/reports/board/tables.md))."
     )
+
+
+def answer_to(claim: dict[str, Any]) -> str:
+    """The answer to a claim of a report: yes, no or undecided; some reports say true or false."""
+    return {True: "yes", False: "no"}.get(claim["holds"], claim["holds"])
 
 
 def _ratio(line: dict[str, Any]) -> str:

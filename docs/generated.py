@@ -3,11 +3,12 @@
 import inspect
 import json
 import shutil
+from collections import Counter
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from build import ROOMS, first_sentence
+from build import ROOMS, answer_to, first_sentence
 from docstrings import restructured
 
 from transun.report.markdown import table
@@ -16,6 +17,7 @@ ROOT = Path(__file__).parent.parent
 REPORTS = ROOT / "paper" / "reports"
 # Pages beside the guides that benchmarks write; they are shown as evidence.
 MEASURED = ("coverage.md", "speed.md")
+ANSWERS = ("yes", "no", "undecided")
 
 
 def write_generated_pages(folder: Path) -> None:
@@ -56,21 +58,22 @@ def _write_evidence(folder: Path) -> None:
     for page in sorted(folder.rglob("*.md")):
         link = page.relative_to(folder).as_posix()
         title = page.read_text(encoding="utf-8").splitlines()[0].lstrip("# ")
-        held, failed = _claims(REPORTS / page.relative_to(folder / "reports")) if "reports" in link else ("–", "–")
-        rows.append([f"[{title}]({link})", held, failed])
+        answers = _answers(REPORTS / page.relative_to(folder / "reports")) if "reports" in link else Counter()
+        counts = [str(answers[answer]) if answers else "–" for answer in ANSWERS]
+        rows.append([f"[{title}]({link})", *counts])
     text = [
         "# Evidence",
         "Every page below is made from a report in the repository, and every number in it was measured by the command "
-        "that the page names. A claim that does not hold is listed like one that does.",
-        table(["page", "claims that hold", "claims that do not"], rows),
+        "that the page names. Claims are counted by their answer: one that does not hold is listed like one that does, "
+        "and undecided is what noise leaves open.",
+        table(["page", *(f"claims: {answer}" for answer in ANSWERS)], rows),
         "```{toctree}\n:hidden:\n:glob:\n\n*\nreports/*\nreports/board/*\n```",
     ]
     (folder / "index.md").write_text("\n\n".join(text) + "\n", encoding="utf-8")
 
 
-def _claims(page: Path) -> tuple[str, str]:
-    """How many claims of a report hold, and how many do not."""
+def _answers(page: Path) -> Counter[str]:
+    """How many claims of a report have which answer."""
     report = page.with_suffix(".json")
     claims = json.loads(report.read_text(encoding="utf-8")).get("claims", []) if report.exists() else []
-    held = sum(bool(claim["holds"]) for claim in claims)
-    return (str(held), str(len(claims) - held)) if claims else ("–", "–")
+    return Counter(map(answer_to, claims))
