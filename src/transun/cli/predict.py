@@ -15,7 +15,6 @@ from transun.cli.sources import load_trained, readable, refuse_overwriting
 from transun.support.paths import as_path
 
 if TYPE_CHECKING:
-    from transun.conformal import RowIntervals
     from transun.tables.model import TableModel
     from transun.totals import Total
 
@@ -80,21 +79,24 @@ def predict(
     pa = need("pyarrow")
     rows, predicted, shifts = 0, 0.0, []
     trained = load_trained(model, exposure)
-    row_intervals = None if interval is None else _row_intervals(trained, interval)
+    _require_intervals(trained, interval)
     with readable(data) as source:
         if max_unseen is not None:
             require_seen(shift_of(trained, source), max_unseen)  # a first pass, because the second one writes
         chunks = predict_in_chunks(
-            trained, source, keep=kept, verbatim=writes_plain_text(out), quantiles=levels, progress=progress
+            trained,
+            source,
+            keep=kept,
+            verbatim=writes_plain_text(out),
+            quantiles=levels,
+            interval=interval,
+            progress=progress,
         )
         with writing(out) as write:
             for part in chunks:
                 table = part.columns.append_column(NAME, pa.array(part.pred.double().numpy()))
-                columns = [values.double().numpy() for values in part.quantiles.values()]
-                if row_intervals is not None and interval is not None:
-                    columns += list(row_intervals.interval(part.pred.double().numpy(), interval).T)
-                for name, values in zip(names[1:], columns, strict=True):
-                    table = table.append_column(name, pa.array(values))
+                for name, values in zip(names[1:], [*part.quantiles.values(), *part.interval], strict=True):
+                    table = table.append_column(name, pa.array(values.double().numpy()))
                 write(table)
                 rows += len(part.pred)
                 predicted += float(part.pred.double().sum())
@@ -116,8 +118,10 @@ def predict(
     show_shift(shift)
 
 
-def _row_intervals(trained: "TableModel", level: float) -> "RowIntervals":
-    """The model's intervals of rows, or an error that says how to get them."""
+def _require_intervals(trained: "TableModel", level: float | None) -> None:
+    """Raise a `ValueError`, before any work, for a level that is none and for a model without intervals of rows."""
+    if level is None:
+        return
     if not 0.0 < level < 1.0:
         raise ValueError(f"--interval is a probability between 0 and 1, such as 0.9, got {level:g}")
     if trained.intervals is None:
@@ -125,7 +129,6 @@ def _row_intervals(trained: "TableModel", level: float) -> "RowIntervals":
             "the model has no intervals of rows: `transun evaluate MODEL DATA --certify` learns them from rows that it "
             "has not seen"
         )
-    return trained.intervals
 
 
 def _certified(model: Path, predicted: float, rows: int) -> "Total | None":

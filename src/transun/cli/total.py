@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from transun.cli.app import app
-from transun.cli.options import By, Cluster, Json, Model, Progress
+from transun.cli.options import By, Cluster, Json, Model, ModelExposure, Progress
 from transun.cli.output import print_blocks
 from transun.cli.sources import STDIN, data_name, load_trained, readable, require_writable, write_texts
 
@@ -23,6 +23,7 @@ def total(
     weight: Annotated[
         str | None, typer.Option("--weight", help="Column that says how often a row counts; by default the model's.")
     ] = None,
+    exposure: ModelExposure = None,
     level: Annotated[float, typer.Option("--level", help="Level of the intervals.")] = 0.95,
     cap: Annotated[
         float | None, typer.Option("--cap", help="Count amounts above this as this, for a total of capped amounts.")
@@ -51,7 +52,7 @@ def total(
     require_writable(out)
     if new == STDIN and labelled == STDIN:
         raise ValueError("the new and the labelled rows cannot both come from standard input: name a file")
-    trained = load_trained(model)
+    trained = load_trained(model, exposure)
     with readable(new) as new_rows, readable(labelled) as labelled_rows:
         totals = estimate(
             trained,

@@ -140,8 +140,7 @@ class TableModel:
         """
         table = read_table(source, verbatim=self.features.types)
         rates = replace(self, exposure=None).predict(table).double()
-        ends = torch.from_numpy(self._row_intervals().interval(rates.numpy(), level))
-        return torch.stack([self.to_amounts(end, table) for end in ends.unbind(1)], 1)
+        return torch.stack([self.to_amounts(end, table) for end in self.intervals_of(rates, level).unbind(1)], 1)
 
     def with_intervals(self, source: Any) -> "TableModel":
         """The same model with intervals of single rows, learned from labelled rows that it was not trained on.
@@ -158,13 +157,14 @@ class TableModel:
         rows = self.dataset(table)
         return replace(self, intervals=RowIntervals.of(predict(self.model, rows).double().numpy(), rows.y.numpy()))
 
-    def _row_intervals(self) -> RowIntervals:
+    def intervals_of(self, rates: Tensor, level: float) -> Tensor:
+        """Lower and upper ends (n, 2) of rows with these predictions (n,), per unit of the exposure if there is one."""
         if self.intervals is None:
             raise ValueError(
                 "the model has no intervals of rows yet: with_intervals(rows) learns them from labelled rows that it "
                 "has not seen"
             )
-        return self.intervals
+        return torch.from_numpy(self.intervals.interval(rates.double().numpy(), level))
 
     def evaluate(self, source: Any, metrics: Iterable[Metric] = STANDARD) -> dict[str, float]:
         """Metrics on the rows of a table with the target column; per unit of the exposure, if there is one."""

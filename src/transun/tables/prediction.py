@@ -37,7 +37,8 @@ _EXACT = 2.0**53
 class PredictedChunk:
     """Consecutive rows of a table: some of their columns, predictions (n,), and quantiles (n,) by level.
 
-    `x` is what the model predicted from, the encoded columns. `shift` counts what training has not seen; the sum over
+    `interval` has the lower and upper ends (n,) of intervals of the rows, where they are wanted. `x` is what the model
+    predicted from, the encoded columns. `shift` counts what training has not seen; the sum over
     all chunks is that of the table.
     """
 
@@ -46,6 +47,7 @@ class PredictedChunk:
     quantiles: dict[float, Tensor]
     x: dict[str, Tensor]
     shift: TableShift
+    interval: tuple[Tensor, ...] = ()
 
 
 def predict_in_chunks(
@@ -56,6 +58,7 @@ def predict_in_chunks(
     keep: Sequence[str] = (),
     verbatim: bool = False,
     quantiles: Sequence[float] = (),
+    interval: float | None = None,
     label: str = "predicting",
     progress: bool | None = None,
 ) -> Iterator[PredictedChunk]:
@@ -70,6 +73,7 @@ def predict_in_chunks(
             guessed, from the first megabyte if the file is streamed.
         verbatim: return the kept columns of a CSV file as text, as it is written.
         quantiles: levels between 0 and 1, for heads that have a law of y|x.
+        interval: the probability of intervals of the rows, see `TableModel.predict_interval`; None makes none.
         label: the text of the progress bar.
         progress: show the bar; None shows it on a terminal.
 
@@ -84,7 +88,7 @@ def predict_in_chunks(
     columns = _open(trained, source, list(numbers), wanted, keep if verbatim else ())
     with Progress(label, columns.size, progress) as bar:
         for chunk in columns.chunks():
-            predicted = predict_chunk(trained, chunk, wanted, verbatim, quantiles)
+            predicted = predict_chunk(trained, chunk, wanted, verbatim, quantiles, interval)
             if columns.infers_types and not verbatim:
                 _require_exact(predicted.columns)
             yield predicted
@@ -93,7 +97,12 @@ def predict_in_chunks(
 
 @torch.no_grad()
 def predict_chunk(
-    trained: TableModel, chunk: Chunk, wanted: Sequence[str], verbatim: bool = False, quantiles: Sequence[float] = ()
+    trained: TableModel,
+    chunk: Chunk,
+    wanted: Sequence[str],
+    verbatim: bool = False,
+    quantiles: Sequence[float] = (),
+    interval: float | None = None,
 ) -> PredictedChunk:
     """Predictions for some consecutive rows, which need nothing but the model and may be made anywhere.
 
@@ -103,13 +112,14 @@ def predict_chunk(
         wanted: columns to return too, in the types of training where the model knows them.
         verbatim: return these as they are.
         quantiles: levels between 0 and 1, for heads that have a law of y|x.
+        interval: the probability of intervals of the rows; None makes none.
 
     """
     kept = chunk.table.select(list(wanted))
     with _rows_counted_from(chunk.first):
         if not verbatim:
             kept = trained.features.convert(kept)
-        return _predict(trained, chunk.table, kept, quantiles)
+        return _predict(trained, chunk.table, kept, quantiles, interval)
 
 
 def check_levels(model: Model, levels: Sequence[float]) -> None:
@@ -159,22 +169,26 @@ def _rows_counted_from(first: int) -> Iterator[None]:
         raise ValueError(f"among the rows from {first:,} on, which count as row 0 and so on: {error}") from error
 
 
-def _predict(trained: TableModel, table: "pa.Table", kept: "pa.Table", quantiles: Sequence[float]) -> PredictedChunk:
+def _predict(
+    trained: TableModel, table: "pa.Table", kept: "pa.Table", quantiles: Sequence[float], interval: float | None
+) -> PredictedChunk:
     model = trained.model.eval()
     typed = trained.features.convert(table.select(list(trained.features.sources)))
     x = trained.features.encode(typed)
     law = model.head.distribution
-    preds: list[Tensor] = []
+    parts: list[Tensor] = []
     of_levels: dict[float, list[Tensor]] = {level: [] for level in quantiles}
     for first in range(0, max(len(typed), 1), _NETWORK_ROWS):
         raw = model.raw({name: column[first : first + _NETWORK_ROWS] for name, column in x.items()})
-        preds.append(model.over_members(model.head(raw)))
+        parts.append(model.over_members(model.head(raw)))
         if law is not None:
-            for level, parts in of_levels.items():
-                parts.append(model.over_members(law.quantile(raw, level)))
-    amounts = {level: trained.to_amounts(torch.cat(parts), table) for level, parts in of_levels.items() if parts}
-    pred = trained.to_amounts(torch.cat(preds), table)
-    return PredictedChunk(kept, pred, amounts, x, trained.features.shift(typed))
+            for level, values in of_levels.items():
+                values.append(model.over_members(law.quantile(raw, level)))
+    rates = torch.cat(parts)
+    ends = () if interval is None else trained.intervals_of(rates, interval).unbind(1)
+    amounts = {level: trained.to_amounts(torch.cat(values), table) for level, values in of_levels.items() if values}
+    pred, interval_ends = trained.to_amounts(rates, table), tuple(trained.to_amounts(end, table) for end in ends)
+    return PredictedChunk(kept, pred, amounts, x, trained.features.shift(typed), interval_ends)
 
 
 def _require_exact(kept: "pa.Table") -> None:

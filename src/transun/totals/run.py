@@ -70,7 +70,7 @@ def total(
     weight = weight or model.weight
     names = segment_columns(model, by)
     columns = list(dict.fromkeys([*names, *([cluster] if cluster else [])]))
-    numbers = [weight] if weight else []
+    numbers = [name for name in (weight, model.exposure) if name]
     wanted = _predict(model, new_rows, numbers, columns, "predicting the new rows", progress)
     known = _predict(model, labelled, [model.target, *numbers], columns, "predicting the labelled rows", progress)
     known = known.with_target(model.target)
@@ -192,6 +192,8 @@ def _predict(
         columns.append(chunk.columns)
         if model.target in numbers:
             y = as_numbers(f"column {model.target!r}", column_array(chunk.columns, model.target))
+            if model.exposure is not None:  # what a model remembers is a rate
+                y = y / as_numbers(f"column {model.exposure!r}", column_array(chunk.columns, model.exposure))
             hashes.append(row_hashes(chunk.x, torch.from_numpy(y.copy())))
     table = need("pyarrow").concat_tables(columns, promote_options="permissive")
     return _Predicted(torch.cat(preds).numpy(), table, np.concatenate(hashes) if hashes else np.zeros(0))
