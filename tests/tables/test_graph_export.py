@@ -229,6 +229,21 @@ def test_quantiles_are_those_of_the_law(data, tmp_path):
         export(HEADS["LogSUN"](data), tmp_path / "n.onnx", quantiles=(0.1,))
 
 
+@pytest.mark.parametrize("ending", ["onnx", "pt2"])
+def test_a_column_may_be_read_twice(tmp_path, ending):
+    from transun import Bag, Id
+    from transun.data import Numbered
+
+    pytest.importorskip("onnxscript")
+    rng = np.random.default_rng(0)
+    table = {"item_0": rng.integers(-1, 5, 60), "item_1": rng.integers(3, 9, 60), "gmv": rng.lognormal(0, 1, 60)}
+    features = Features({"item": Bag(Numbered(2)), "item_0": Id()})  # -1 is no item, and an id
+    model = train(table, "gmv", LogSUN(), features=features, recipe=Recipe(epochs=1), progress=False)
+    exported = export(model, tmp_path / f"m.{ending}")
+    assert [entry["name"] for entry in exported.inputs] == ["item_0", "item_1"]
+    assert exported.difference < 1e-5
+
+
 def test_a_column_called_like_an_output_is_refused(tmp_path):
     pytest.importorskip("onnxscript")
     table = {"prediction": ["a", "b"] * 20, "gmv": [1.0, 3.0] * 20}

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from transun import __version__
+from transun.data.kinds.graph import GraphInput
 from transun.models.certificate import Certificate, certificate_json
 from transun.models.inference_layout import merge_branches
 from transun.support.files import replacing, write_json, write_text
@@ -161,17 +162,19 @@ def _identifier(name: str) -> str:
     return re.sub(r"\W", "_", name, flags=re.ASCII)
 
 
-def _example_tensors(served: ServedModel, *, coded: bool) -> dict[str, Tensor]:
-    """Inputs to trace the model with; where `coded`, those with a lookup are codes."""
+def _coded_examples(served: ServedModel) -> dict[str, Tensor]:
+    """Inputs to trace a model with whose ids are looked up before; which codes they are does not matter."""
+    examples = {}
+    for name, each in served.coded_inputs.items():
+        lists = each.several or each.separator is not None
+        codes = torch.zeros((_ROWS, _LENGTH) if lists else _ROWS, dtype=torch.int64)
+        examples[name] = _examples([each])[each.name] if each.lookup is None else codes
+    return examples
+
+
+def _examples(inputs: Sequence[GraphInput]) -> dict[str, Tensor]:
     rng = np.random.default_rng(0)
-    tensors = {}
-    for each in served.inputs:
-        if each.lookup is not None and coded:
-            lists = each.several or each.separator is not None
-            tensors[each.name] = torch.zeros((_ROWS, _LENGTH) if lists else _ROWS, dtype=torch.int64)
-        else:
-            tensors[each.name] = torch.from_numpy(each.draw(_ROWS, rng))
-    return tensors
+    return {each.name: torch.from_numpy(each.draw(_ROWS, rng)) for each in inputs}
 
 
 @torch.no_grad()
@@ -205,7 +208,7 @@ class _Torch:
 
     @staticmethod
     def write(served: ServedModel, path: Path, document: str) -> Predict:
-        program = _trace(_FlatWeights(_WithLookups(served)), _example_tensors(served, coded=False))
+        program = _trace(_FlatWeights(_WithLookups(served)), _examples(served.inputs))
         with path.open("wb") as file:
             torch.export.save(_remove_squeezed_columns(program), file, extra_files={"transun.json": document})
         with path.open("rb") as written:
@@ -231,7 +234,7 @@ class _Onnx:
 
     @staticmethod
     def write(served: ServedModel, path: Path, document: str) -> Predict:
-        program = _trace(served, _example_tensors(served, coded=True))
+        program = _trace(served, _coded_examples(served))
         write_onnx(program, served, path, {"transun": document})
         return open_onnx(path)  # type: ignore[no-any-return]
 
@@ -245,12 +248,14 @@ class _WithLookups(nn.Module):
     def __init__(self, served: ServedModel) -> None:
         super().__init__()
         self.served = served
-        self.names = [each.name for each in served.inputs if each.lookup is not None]
-        lookups = [each.lookup for each in served.inputs if each.lookup is not None]
-        self.lookups = nn.ModuleList(IntegerLookup(lookup) for lookup in lookups)
+        coded = {name: each for name, each in served.coded_inputs.items() if each.lookup is not None}
+        # The name of the codes, and that of the column.
+        self.names = [(name, each.name) for name, each in coded.items()]
+        self.lookups = nn.ModuleList(IntegerLookup(each.lookup) for each in coded.values() if each.lookup is not None)
 
     def forward(self, columns: dict[str, Tensor]) -> dict[str, Tensor]:
-        codes = {name: find(columns[name]) for name, find in zip(self.names, self.lookups, strict=True)}
+        found = zip(self.names, self.lookups, strict=True)
+        codes = {name: find(columns[source]) for (name, source), find in found}
         return self.served({**columns, **codes})  # type: ignore[no-any-return]
 
 

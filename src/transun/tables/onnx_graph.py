@@ -47,25 +47,25 @@ def write_onnx(
     """Write the graph of a traced model to a file.
 
     Args:
-        program: the traced model, whose inputs are those of `served` with lookups already done.
+        program: the traced model, whose inputs are the coded ones of `served`.
         served: the model.
         path: the file.
         metadata: texts by name, which a runtime shows to whoever asks.
 
     """
     onnx = need("onnx")
-    inputs, outputs = served.inputs, served.outputs
+    inputs, coded, outputs = served.inputs, served.coded_inputs, served.outputs
     if clash := [each.name for each in inputs if each.name in outputs]:
         raise ValueError(f"the column {clash[0]!r} has the name of an output of the graph: rename it in the table")
     # The names of torch must not meet the names of columns.
     prefix = "graph/"
     while any(each.name.startswith(prefix) for each in inputs):
         prefix += "/"
-    model = onnx.compose.add_prefix(torch_to_onnx(program, len(inputs), outputs), prefix, rename_outputs=False)
+    model = onnx.compose.add_prefix(torch_to_onnx(program, len(coded), outputs), prefix, rename_outputs=False)
     for name, node_output in zip(outputs, model.graph.output, strict=True):
         node_output.name = name
     reader = _Reader(prefix)
-    for number, each in enumerate(inputs):
+    for number, each in enumerate(coded.values()):
         reader.read(each, f"{prefix}{_name(number)}")
     before, arguments = reader.nodes, [_declare(each) for each in inputs]
     nodes = [*before, *model.graph.node]

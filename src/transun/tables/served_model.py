@@ -33,8 +33,16 @@ class ServedModel(nn.Module):
 
     @property
     def inputs(self) -> list[GraphInput]:
-        """What the graph reads. A table of several ids may be read by two columns, and is one input."""
-        return list({each.name: each for column in self.graphs for each in column.inputs}.values())
+        """The columns that are read, each once."""
+        return list({each.name: each for each in self.coded_inputs.values()}.values())
+
+    @property
+    def coded_inputs(self) -> dict[str, GraphInput]:
+        """What `forward` reads, by its name there: ids are replaced by their codes before.
+
+        Two columns may read one column of the table, and look its ids up in different vocabularies.
+        """
+        return {_key(number, each): each for number, column in enumerate(self.graphs) for each in column.inputs}
 
     @property
     def graphs(self) -> list[ColumnGraph]:
@@ -49,8 +57,8 @@ class ServedModel(nn.Module):
     def forward(self, columns: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Predictions (B,), those before debiasing (B,), and quantiles (B, levels), as far as they are asked for."""
         x: dict[str, Tensor] = {}
-        for column in self.columns:
-            x |= column(columns)
+        for number, column in enumerate(self.graphs):
+            x |= column({each.name: columns[_key(number, each)] for each in column.inputs})
         return self.read(x)
 
     def read(self, x: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -68,6 +76,11 @@ class ServedModel(nn.Module):
             by_level = values.reshape(-1, count).unbind(1)
             outputs["quantiles"] = torch.stack([model.over_members(each) for each in by_level], 1)
         return outputs
+
+
+def _key(number: int, each: GraphInput) -> str:
+    """The name by which the column of this number reads an input."""
+    return each.name if each.lookup is None else f"{each.name} as codes of column {number}"
 
 
 class IntegerLookup(nn.Module):
