@@ -62,7 +62,9 @@ def verdict(claims: Sequence[Mapping[str, str]]) -> str:
     counts = {answer: sum(claim["holds"] == answer for claim in claims) for answer in verbs}
     said = [f"{count} {verbs[answer][count > 1]}" for answer, count in counts.items() if count]
     listed = f"{', '.join(said[:-1])} and {said[-1]}" if len(said) > 1 else said[0]
-    parts = [f"Of {len(claims)} checks {listed}."]
+    parts = [
+        f"Of {len(claims)} checks {listed}." if len(claims) > 1 else f"The one check {verbs[claims[0]['holds']][0]}."
+    ]
     by_claim: dict[str, list[str]] = {}
     for claim in claims:
         by_claim.setdefault(claim["claim"], []).append(claim["holds"])
