@@ -63,7 +63,7 @@ ESTIMATORS = {
     "balanced": lambda booster: BalancedRegressor(booster, cv=2, random_state=0),
 }
 BOOSTERS = {"lightgbm": light, "xgboost": extreme, "catboost": cat, "histogram": histogram, "pipeline": scaled}
-# Every estimator around one booster, and every booster inside one estimator; `benchmarks` has all pairs.
+# Every estimator around one booster, and every booster inside one estimator.
 PAIRS = [*((name, "lightgbm") for name in ESTIMATORS), *(("GTS", name) for name in BOOSTERS if name != "lightgbm")]
 
 

@@ -1,6 +1,7 @@
 """A table model as one module for serving: raw columns in, predictions out."""
 
 from collections.abc import Mapping, Sequence
+from typing import cast
 
 import numpy as np
 import torch
@@ -47,7 +48,7 @@ class ServedModel(nn.Module):
     @property
     def graphs(self) -> list[ColumnGraph]:
         """How each column is encoded."""
-        return [column for column in self.columns if isinstance(column, ColumnGraph)]
+        return [cast(ColumnGraph, column) for column in self.columns]
 
     @property
     def outputs(self) -> list[str]:
