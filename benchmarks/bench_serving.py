@@ -1,0 +1,127 @@
+"""How long a served model takes, by one ONNX file from raw columns or features: call by call, as ratios.
+
+Writes benchmarks/results/serving.json. Each pair of functions is called in turn with the same rows, so that other work
+on the machine slows both down.
+"""
+
+import os
+
+os.environ["OMP_NUM_THREADS"] = "1"  # before numpy and torch are imported
+
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import torch
+from lightgbm import LGBMRegressor
+from record import Cell, machine, write
+
+from transun import GTSRegressor, LogMSE, LogSUN, Recipe, UnbiasedRegressor, train
+from transun.data import Datetime, Features, Id, Number
+from transun.estimators import to_onnx
+from transun.heads import Head
+from transun.tables import export
+
+CALLS = {1: 300, 4096: 20}
+ROWS = 8192
+
+Call = Callable[[], object]
+
+
+def table(rows: int) -> dict[str, np.ndarray]:
+    """Two columns of ids, three numbers and a time, as of orders."""
+    rng = np.random.default_rng(0)
+    item = rng.integers(0, 2000, rows)
+    columns = {
+        "country": rng.choice(["DE", "FR", "IT", "ES"], rows).astype(object),
+        "item": item,
+        "price": rng.lognormal(2.0, 1.0, rows),
+        "age": rng.uniform(18.0, 80.0, rows),
+        "discount": np.where(rng.random(rows) < 0.3, np.nan, rng.random(rows)),
+        "ordered": np.datetime64("2024-01-01", "us") + rng.integers(0, 3 * 10**13, rows),
+    }
+    return columns | {"gmv": columns["price"] * (1 + item % 7) * rng.lognormal(0.0, 1.0, rows)}
+
+
+def session(content: bytes, inputs: Mapping[str, np.ndarray], output: str | None = None) -> Call:
+    """A call of an ONNX file with these inputs, on one thread."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    opened = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+    return lambda: opened.run(None if output is None else [output], dict(inputs))
+
+
+def alternate(calls: Mapping[str, Call], count: int) -> dict[str, np.ndarray]:
+    """Milliseconds of every call; the first tenth is not counted."""
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(count + count // 10):
+        for name, call in calls.items():
+            began = time.perf_counter()
+            call()
+            times[name].append(1e3 * (time.perf_counter() - began))
+    return {name: np.array(values[count // 10 :]) for name, values in times.items()}
+
+
+def networks(folder: Path, data: Mapping[str, np.ndarray], size: int) -> dict[str, Call]:
+    """A network from raw columns, with the bias branch on its last layer and without."""
+    inputs = {name: values[:size] for name, values in data.items() if name != "gmv"}
+    inputs["ordered"] = inputs["ordered"].astype("datetime64[us]").astype(np.int64)
+    heads: dict[str, Head] = {"with": LogSUN(shared="all"), "without": LogMSE()}
+    calls = {}
+    for name, head in heads.items():
+        if not (folder / f"{name}.onnx").exists():
+            kinds = {"item": Id(), "price": Number(), "age": Number(), "discount": Number(), "ordered": Datetime()}
+            features = Features({"country": Id(), **kinds})
+            model = train(data, "gmv", head, features=features, recipe=Recipe(epochs=1), progress=False)
+            export(model, folder / f"{name}.onnx", original=False)
+        calls[name] = session((folder / f"{name}.onnx").read_bytes(), inputs, "prediction")
+    return calls
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    data = table(ROWS)
+    features = np.column_stack([data[name].astype(np.float32) for name in ("item", "price", "age", "discount")])
+    booster = LGBMRegressor(n_estimators=100, verbose=-1, n_jobs=1)
+    plain = LGBMRegressor(n_estimators=100, verbose=-1, n_jobs=1).fit(features, data["gmv"])
+    estimators = {
+        "GTSRegressor": GTSRegressor(booster, random_state=0).fit(features, data["gmv"]),
+        "UnbiasedRegressor": UnbiasedRegressor(booster, random_state=0).fit(features, data["gmv"]),
+    }
+    rows: list[list[Cell]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        for size, count in CALLS.items():
+            pairs = {"LogSUN on the last layer, ONNX | LogMSE, ONNX": networks(Path(folder), data, size)}
+            few = np.ascontiguousarray(features[:size])
+            for name, estimator in estimators.items():
+                served = session(to_onnx(estimator, features[:1]).SerializeToString(), {"X": few})
+                calls: dict[str, Call] = {"with": served, "without": lambda few=few: plain.predict(few)}
+                pairs[f"{name} of LightGBM, ONNX | one LightGBM, its own predict"] = calls
+                calls = {"with": served, "without": lambda few=few, model=estimator: model.predict(few)}
+                pairs[f"{name} of LightGBM, ONNX | the same through Python"] = calls
+            for name, calls in pairs.items():
+                times = alternate(calls, count)
+                first, second = times["with"], times["without"]
+                measures = (np.mean, np.median, lambda values: np.quantile(values, 0.99))
+                ratios = [round(float(measure(first) / measure(second)), 3) for measure in measures]
+                rows.append([*name.split(" | "), size, round(float(np.median(first)), 3), *ratios])
+                print(*rows[-1], flush=True)
+    write(
+        "serving",
+        "Time of a call of an ONNX file from raw columns (networks) or features (boosters), over that of another way "
+        "to predict the same rows. Aims: a network with its bias branch on the last layer at most 1.03 of one without; "
+        "GTSRegressor by ONNX faster than one LightGBM through scikit-learn.",
+        ["this", "over", "rows a call", "median ms of this", "ratio of means", "of medians", "of 99th percentiles"],
+        rows,
+        [f"Calls in turn: {', '.join(f'{count:,} of {size} rows' for size, count in CALLS.items())}."],
+        where=machine("torch", "onnxruntime", "lightgbm"),
+    )
+
+
+if __name__ == "__main__":
+    main()
