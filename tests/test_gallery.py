@@ -1,6 +1,8 @@
 """The examples of the gallery run; `make docs` runs them too, and shows what they print and draw."""
 
+import ast
 import runpy
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,14 @@ def test_an_example_is_a_script_with_a_title(name):
     title, underline = code.splitlines()[1:3]
     assert set(underline) == {"="}
     assert len(underline) >= len(title)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_example_imports_names_that_exist(name):
+    for node in ast.walk(ast.parse((GALLERY / f"{name}.py").read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module.split(".")[0] == "transun":
+            missing = [alias.name for alias in node.names if not hasattr(import_module(node.module), alias.name)]
+            assert missing == []
 
 
 def test_an_example_is_not_called_like_a_library():

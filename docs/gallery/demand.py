@@ -9,7 +9,8 @@ warehouse orders, and there a bias of a few per cent is money.
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingRegressor
 
-from transun import PGR, Balance, BalancedRegressor
+from transun import PGR, BalancedRegressor
+from transun.estimators import Balance
 
 # %%
 rng = np.random.default_rng(3)
