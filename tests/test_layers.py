@@ -23,7 +23,7 @@ OWNERS = {
     "safetensors": {"models"},
     "scipy": {"metrics", "estimators", "diagnosis", "experiments"},
     "skl2onnx": {"estimators"},
-    "sklearn": {"estimators", "training"},
+    "sklearn": {"engines", "estimators", "training"},
     "tabm": {"backbones"},
     "tea_tasting": {"experiments"},
     "typer": {"cli"},

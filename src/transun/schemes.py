@@ -58,6 +58,10 @@ class Scheme(ABC):
         """The scheme with its constants learned from the training targets y and the points u at which z starts."""
         return self
 
+    def with_own_scale(self) -> Self:
+        """The scheme that learns no constants: z keeps the unit in which the scheme is written."""
+        return self
+
     def cost(self, z: Tensor, y: Tensor, u: Tensor, transform: Transform) -> Tensor:
         """Per-sample cost of z, (B,): its squared distance to the encoded target."""
         return squared(z, self.encode(y, u, transform))
@@ -109,6 +113,10 @@ class Slope(Scheme):
         size = float((y.double() * self.shape(u, transform).double()).abs().mean())
         # Targets that are all zero have no size.
         return replace(self, scale=1.0 / size if size > 0.0 else 1.0)
+
+    def with_own_scale(self) -> Self:
+        """The slope with κ = shape, or with the scale that was given."""
+        return self if self.scale is not None else replace(self, scale=1.0)
 
     def encode(self, y: Tensor, u: Tensor, transform: Transform) -> Tensor:
         """y·κ(u)."""

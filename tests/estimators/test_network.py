@@ -352,7 +352,7 @@ def test_nested_parameters_round_trip_and_share_nothing():
         ),
         ({"heads__shared": 1}, "Invalid parameter 'heads' for estimator NetworkRegressor.*Valid parameters are"),
         ({"head__share": 1}, r"'share' for GTS. Valid parameters are: \['inner', 'scheme', 'shared'\]"),
-        ({"head__scheme__power": 1}, r"'power' for ReciprocalTarget. Valid parameters are: \['eps'\]"),
+        ({"head__scheme__power": 1}, r"'power' for ReciprocalTarget. Valid parameters are: \['eps', 'scale'\]"),
         ({"recipe__optimiser__rte": 1}, r"'rte' for Adam. Valid parameters are: \['rate'"),
         ({"recipe__epochs__x": 1}, r"'x' for 50. Valid parameters are: \[\]"),
     ],

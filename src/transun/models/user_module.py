@@ -66,7 +66,8 @@ def debias(
     # The module is added to a model of the branch alone, so that the branch's weights do not depend on the module.
     model = Model(backbone, PointHead(), seed)
     model.network = _ModuleAndBranch(wrap(copy.deepcopy(module), features), model.network, backbone.members)
-    model.head = GTS(PointHead(transform, loss), scheme)
+    # A learned unit of z would be lost with the head: of a model around a module, users keep the state_dict alone.
+    model.head = GTS(PointHead(transform, loss), scheme.with_own_scale())
     model.backbone = _BackboneWithModule(module, backbone)
     return model
 
