@@ -51,13 +51,7 @@ METHODS = ("as it is", "balanced", "multicalibrated", "MCGrad")
 
 def computations(tables: Iterable[str]) -> list[Computation]:
     """Every base with every method that can run here, on these tables."""
-    names = [name for name in METHODS if name != "MCGrad" or _has_mcgrad()]
-    return [
-        Computation("segments", {"table": table, "base": base, "method": method, "version": _VERSION})
-        for table in tables
-        for base in BASES
-        for method in names
-    ]
+    return [each for each in _everything(tables) if each.arguments["method"] != "MCGrad" or _has_mcgrad()]
 
 
 def tables_here() -> list[str]:
@@ -184,16 +178,28 @@ def _load(name: str) -> tuple["pd.DataFrame", Array, "pd.DataFrame", Array]:
 
 def entries(store: Store, tables: Iterable[str]) -> list[dict[str, Any]]:
     """The stored results, each with its table, base and method."""
-    work = [
+    return [
+        {key: each.arguments[key] for key in ("table", "base", "method")} | store.read(each.text)
+        for each in _everything(tables)
+        if each.text in store
+    ]
+
+
+def missing(store: Store, tables: Iterable[str]) -> list[str]:
+    """What has not been computed, in words."""
+    lacking = [each.arguments for each in _everything(tables) if each.text not in store]
+    by_method = {
+        method: list(dict.fromkeys(each["table"] for each in lacking if each["method"] == method)) for method in METHODS
+    }
+    return [f"{method} on {', '.join(names)}" for method, names in by_method.items() if names]
+
+
+def _everything(tables: Iterable[str]) -> list[Computation]:
+    return [
         Computation("segments", {"table": table, "base": base, "method": method, "version": _VERSION})
         for table in tables
         for base in BASES
         for method in METHODS
-    ]
-    return [
-        {key: each.arguments[key] for key in ("table", "base", "method")} | store.read(each.text)
-        for each in work
-        if each.text in store
     ]
 
 

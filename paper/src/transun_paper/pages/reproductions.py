@@ -390,8 +390,9 @@ class SegmentErrors(Reproduction):
         return Work((), segments.computations(self._tables(workspace)))
 
     def report(self, name: str, workspace: Workspace) -> Report:
-        results = segments.entries(workspace.store, self._tables(workspace))
-        return workspace.made_by(name) | {"claims": segments.claims(results), "entries": results}
+        tables = self._tables(workspace)
+        results, lacking = segments.entries(workspace.store, tables), segments.missing(workspace.store, tables)
+        return workspace.made_by(name) | {"claims": segments.claims(results), "missing": lacking, "entries": results}
 
     def page(self, name: str, report: Report) -> str:
         return segments_page(report)

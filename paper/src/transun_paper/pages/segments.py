@@ -25,6 +25,8 @@ def segments_page(report: Mapping[str, Any]) -> str:
         "The worst of hundreds of segments is off by chance alone: about three standard errors in a hundred segments. "
         "The last column is the root mean square of all segments' errors in standard errors beyond what chance makes.",
     ]
+    if report["missing"]:
+        parts.append(f"Not computed so far: {'; '.join(report['missing'])}.")
     for name in dict.fromkeys(entry["table"] for entry in report["entries"]):
         lines = [_line(entry) for entry in report["entries"] if entry["table"] == name]
         parts += [f"## {name}", table(_HEADER, lines)]
