@@ -14,7 +14,7 @@ os.environ.setdefault("LOKY_MAX_CPU_COUNT", "1")
 sys.path.insert(0, str(HERE))
 
 from docstrings import process_docstring, skip_foreign_members
-from generated import MEASURED, write_generated_pages
+from generated import write_generated_pages
 from sphinx.application import Sphinx
 
 import transun
@@ -25,8 +25,8 @@ copyright = f"2026, {author}"
 version = release = transun.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_gallery.gen_gallery"]
-# The pages of benchmarks are shown with the evidence; the sources of the gallery are not pages.
-exclude_patterns = ["_build", "demo/*.md", "gallery/*", *MEASURED]
+# The sources of the gallery are not pages.
+exclude_patterns = ["_build", "demo/*.md", "gallery/*"]
 root_doc = "index"
 # Docstrings put code between single backticks, as Markdown does.
 default_role = "code"

@@ -15,7 +15,7 @@ from transun.report.markdown import table
 
 ROOT = Path(__file__).parent.parent
 REPORTS = ROOT / "paper" / "reports"
-# Pages beside the guides that benchmarks write; they are shown as evidence.
+# Pages of this folder that benchmarks write; they are listed as evidence.
 MEASURED = ("coverage.md", "speed.md")
 ANSWERS = ("yes", "no", "undecided")
 
@@ -52,24 +52,25 @@ def _directive(name: str, value: Any) -> list[str]:
 def _write_evidence(folder: Path) -> None:
     """The pages of paper/reports and of benchmarks as they are, and a list of them with their claims."""
     shutil.copytree(REPORTS, folder / "reports", ignore=shutil.ignore_patterns("runs", "*.json"))
-    for page in MEASURED:
-        shutil.copy(ROOT / "docs" / page, folder / page)
-    rows = []
+    rows = [[f"[{_title(ROOT / 'docs' / page)}](../../{page})", *["–"] * len(ANSWERS)] for page in MEASURED]
     for page in sorted(folder.rglob("*.md")):
         link = page.relative_to(folder).as_posix()
-        title = page.read_text(encoding="utf-8").splitlines()[0].lstrip("# ")
-        answers = _answers(REPORTS / page.relative_to(folder / "reports")) if "reports" in link else Counter()
+        answers = _answers(REPORTS / page.relative_to(folder / "reports"))
         counts = [str(answers[answer]) if answers else "–" for answer in ANSWERS]
-        rows.append([f"[{title}]({link})", *counts])
+        rows.append([f"[{_title(page)}]({link})", *counts])
     text = [
         "# Evidence",
         "Every page below is made from a report in the repository, and every number in it was measured by the command "
         "that the page names. Claims are counted by their answer: one that does not hold is listed like one that does, "
         "and undecided is what noise leaves open.",
         table(["page", *(f"claims: {answer}" for answer in ANSWERS)], rows),
-        "```{toctree}\n:hidden:\n:glob:\n\n*\nreports/*\nreports/board/*\n```",
+        "```{toctree}\n:hidden:\n:glob:\n\n/coverage\n/speed\nreports/*\nreports/board/*\n```",
     ]
     (folder / "index.md").write_text("\n\n".join(text) + "\n", encoding="utf-8")
+
+
+def _title(page: Path) -> str:
+    return page.read_text(encoding="utf-8").splitlines()[0].lstrip("# ")
 
 
 def _answers(page: Path) -> Counter[str]:

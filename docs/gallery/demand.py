@@ -28,8 +28,8 @@ root = HistGradientBoostingRegressor(max_iter=80).fit(X[fitted], np.sqrt(sold[fi
 print(f"on the root: {PGR(root.predict(X[new]) ** 2, sold[new]):.3f} of the actual total")
 
 # %%
-# Poisson deviance has the mean as its optimum. A booster on its way there is still a little off, store by store;
-# `BalancedRegressor` makes out-of-fold totals exact by store, as far as a store has the rows to tell.
+# Poisson deviance has the mean as its optimum. `BalancedRegressor` makes its out-of-fold total exact, and that of every
+# store as far as the rows of a store can tell: where stores differ by no more than noise, it leaves them alone.
 poisson = HistGradientBoostingRegressor(loss="poisson", max_iter=80)
 balanced = BalancedRegressor(poisson, balance=Balance(by=0), random_state=0).fit(X[fitted], sold[fitted].astype(float))
 poisson.fit(X[fitted], sold[fitted])

@@ -14,7 +14,7 @@ from transun import PGR, UnbiasedRegressor, diagnose
 # %%
 rng = np.random.default_rng(4)
 X = rng.normal(size=(9_000, 4))
-y = np.exp(1.0 + X[:, 0] + 0.5 * X[:, 1] * X[:, 2] + (0.6 + 0.3 * (X[:, 3] > 0)) * rng.normal(size=9_000))
+y = np.exp(1.0 + 0.6 * X[:, 0] + 0.3 * X[:, 1] + (0.5 + 0.3 * (X[:, 3] > 0)) * rng.normal(size=9_000))
 fitted, new = slice(0, 6_000), slice(6_000, None)
 model = UnbiasedRegressor(LGBMRegressor(n_estimators=80, verbose=-1), random_state=0).fit(X[fitted], y[fitted])
 

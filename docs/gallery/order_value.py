@@ -23,7 +23,7 @@ new = {name: column[6_000:] for name, column in table.items()}
 # %%
 # The usual model
 # ---------------
-usual = train(past, "gmv", LogMSE(), recipe=Recipe(epochs=8), progress=False)
+usual = train(past, "gmv", LogMSE(), recipe=Recipe(epochs=4), progress=False)
 diagnosis = diagnose(new["gmv"], usual.predict(new), name="orders, trained on ln(1 + y)")
 diagnosis
 
@@ -31,7 +31,7 @@ diagnosis
 # The same network with a second branch
 # -------------------------------------
 # `LogSUN` is the same head with one branch more. Nothing else changes.
-debiased = train(past, "gmv", LogSUN(shared=1), recipe=Recipe(epochs=8), progress=False)
+debiased = train(past, "gmv", LogSUN(shared=1), recipe=Recipe(epochs=4), progress=False)
 diagnose(new["gmv"], debiased.predict(new), name="orders, debiased").verdict.text
 
 # %%
