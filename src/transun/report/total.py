@@ -62,6 +62,8 @@ def total_document(report: TotalReport) -> Document:
     whole = totals.whole
     box = VerdictBox("answered" if whole.answered else "refused", whole.sentence())
     facts = Facts(_facts(totals))
+    # A refusal names its remedy itself.
+    narrower = [Paragraph([_narrower(whole)])] if whole.answered else []
     return Document(
         "What will these rows add up to?",
         f"{visible(report.new)} · {whole.rows:,} rows · target {visible(report.target)} · "
@@ -69,7 +71,7 @@ def total_document(report: TotalReport) -> Document:
         [box, facts],
         [
             *[_section(table) for table in totals.segments],
-            Section("How to make it narrower", [Paragraph([_narrower(whole)])]),
+            *([Section("How to make it narrower", narrower)] if narrower else []),
             Section("What this rests on", [Items(_assumptions(report))]),
             Section("Words", [Glossary(_TERMS)]),
         ],
@@ -77,7 +79,7 @@ def total_document(report: TotalReport) -> Document:
             box,
             facts,
             *[block for table in totals.segments for block in (_table(table), *_refusals(table))],
-            Paragraph([_narrower(whole)]),
+            *narrower,
         ],
         "transun total",
     )
@@ -144,8 +146,6 @@ def _table(table: SegmentTotals) -> Table:
 
 
 def _narrower(whole: Total) -> str:
-    if not whole.answered:
-        return sentence(whole.remedy)
     if math.isinf(whole.units_to_halve):
         return (
             "More labels would not halve the interval: most of it is the luck of the new rows themselves, which nobody "
