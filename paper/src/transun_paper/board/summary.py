@@ -104,6 +104,7 @@ def board_report(board: Board, store: Store, command: str) -> dict[str, Any]:
         "rows": board.rows,
         "reference": REFERENCE,
         "default": DEFAULT,
+        "rivals": list(RIVALS),
         "machines": _machines(results),
         "methods": [{"method": name, "settings": METHODS[name].settings} for name in _present(results)],
         "tables": [_describe(name, results) for name in tables],

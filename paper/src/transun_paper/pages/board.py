@@ -33,11 +33,13 @@ def write_board_pages(out: Path) -> list[Path]:
     """Write the page of every report of the board that lies below a folder; the pages' paths."""
     folder = out / FOLDER
     written = []
-    for report in sorted(folder.glob("tables*.json")):
-        written += [
-            _write(report.with_suffix(".md"), tables_page(_read(report))),
-            _write(folder / f"{report.stem.replace('tables', 'ablations')}.md", _ablations(folder, _read(report))),
-        ]
+    for path in sorted(folder.glob("tables*.json")):
+        report = _read(path)
+        written.append(_write(path.with_suffix(".md"), tables_page(report)))
+        if report["ablations"]:
+            written.append(
+                _write(folder / f"{path.stem.replace('tables', 'ablations')}.md", _ablations(folder, report))
+            )
     candidates = folder / "left_out.json"
     if candidates.is_file():
         written.append(_write(candidates.with_suffix(".md"), left_out_page(_read(candidates))))
@@ -207,7 +209,8 @@ def ablations_page(report: Report, tried: Sequence[Report]) -> str:
     parts = [
         "# What each piece of the default is worth",
         f"{_PROTOCOL} Made by `{report['command']}` with transun {report['version']} and torch {report['torch']}.",
-        f"NRMSE of the changed default over that of the default: above 1, the piece helps. {_LEGEND}",
+        "NRMSE of the changed default over that of the default: above 1, the piece helps. Trees are mixed with the "
+        f"default head alone, so compare another head with the network alone. {_LEGEND}",
     ]
     ablations = report["ablations"]
     parts += [changes_table(ablations)] if ablations else ["None has been run."]
