@@ -4,8 +4,14 @@ A CSV file does not say what its columns hold, and a guess depends on the rows o
 numbers where no "A20" is among them. A model therefore remembers the type of every column and reads new rows by it.
 """
 
+import math
+import re
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from itertools import accumulate
+from reprlib import repr as shortened
 from typing import TYPE_CHECKING, Any
 
 from transun.data.saving import Serialisable
@@ -30,6 +36,10 @@ __all__ = [
 ]
 
 
+# A text that is a whole number of at most 64 bits; longer ones are refused before they are converted.
+_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,19}")
+
+
 class LogicalType(Serialisable, ABC):
     """What the values of a column are; `convert` turns an array of another type into it where that loses nothing.
 
@@ -40,6 +50,19 @@ class LogicalType(Serialisable, ABC):
     @abstractmethod
     def convert(self, where: str, array: "pa.Array") -> "pa.Array":
         """The array in this type; `where` names the column in errors."""
+
+    @property
+    @abstractmethod
+    def json_form(self) -> str:
+        """How a value is written in JSON, for people."""
+
+    @abstractmethod
+    def from_json(self, value: Any) -> Any:
+        """A value as JSON has it, not null, as `to_arrow` takes it; a `ValueError` says what is wrong with it."""
+
+    @abstractmethod
+    def to_arrow(self, values: Sequence[Any]) -> "pa.Array":
+        """The column of values that `from_json` returned, and None where one is missing."""
 
     zone: str | None = None
     """The time zone of times; None for types that are no times."""
@@ -64,6 +87,25 @@ class TextType(LogicalType):
         return compute.cast(array, pa.large_string()) if pa.types.is_boolean(array.type) else array
 
     @property
+    def json_form(self) -> str:
+        return "text"
+
+    def from_json(self, value: Any) -> str:
+        match value:
+            case str():
+                return value
+            case bool():
+                return str(value).lower()
+            case int():
+                return str(value)
+            case _:
+                raise ValueError(f"{shortened(value)} is not text")
+
+    def to_arrow(self, values: Sequence[Any]) -> "pa.Array":
+        pa = need("pyarrow")
+        return pa.array(values, pa.large_string())
+
+    @property
     def is_text(self) -> bool:
         return True
 
@@ -85,6 +127,25 @@ class IntegerType(LogicalType):
         integers = as_integers(text)
         return FractionType().convert(where, text) if integers is None else integers
 
+    @property
+    def json_form(self) -> str:
+        return "a whole number, as 12 or, where it has many digits, as text"
+
+    def from_json(self, value: Any) -> int | float:
+        # Numbers with a fraction are left to the kind of the column: a price may have been whole in training by chance.
+        if isinstance(value, str) and _WHOLE_NUMBER.fullmatch(value):
+            value = int(value)
+        number = FractionType().from_json(value)
+        whole = int(value) if isinstance(value, int) or number.is_integer() else number
+        if isinstance(whole, int) and not -(2**63) <= whole < 2**63:
+            raise ValueError(f"{shortened(value)} is a whole number of more than 64 bits")
+        return whole
+
+    def to_arrow(self, values: Sequence[Any]) -> "pa.Array":
+        pa = need("pyarrow")
+        fractions = any(isinstance(value, float) for value in values)
+        return FractionType().to_arrow(values) if fractions else pa.array(values, pa.int64())
+
 
 @dataclass(frozen=True)
 class FractionType(LogicalType):
@@ -101,6 +162,25 @@ class FractionType(LogicalType):
         text = no_null_texts(array)
         fractions = as_fractions(text)
         return text if fractions is None else fractions
+
+    @property
+    def json_form(self) -> str:
+        return "a number"
+
+    def from_json(self, value: Any) -> float:
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise ValueError(f"{shortened(value)} is not a number")
+        try:
+            number = float(value)
+        except OverflowError:
+            number = math.inf
+        if not math.isfinite(number):
+            raise ValueError(f"{shortened(value)} is not a finite number")
+        return number
+
+    def to_arrow(self, values: Sequence[Any]) -> "pa.Array":
+        pa = need("pyarrow")
+        return pa.array([None if value is None else float(value) for value in values], pa.float64())
 
 
 @dataclass(frozen=True)
@@ -126,6 +206,19 @@ class BooleanType(LogicalType):
             return booleans
         codes = compute.cast(compute.cast(booleans, pa.int8()), pa.large_string())
         return compute.coalesce(codes, text)
+
+    @property
+    def json_form(self) -> str:
+        return "true or false"
+
+    def from_json(self, value: Any) -> bool:
+        if not isinstance(value, bool):
+            raise ValueError(f"{shortened(value)} is neither true nor false")
+        return value
+
+    def to_arrow(self, values: Sequence[Any]) -> "pa.Array":
+        pa = need("pyarrow")
+        return pa.array(values, pa.bool_())
 
 
 @dataclass(frozen=True)
@@ -165,6 +258,25 @@ class TimeType(LogicalType):
             return compute.assume_timezone(times, self.zone, ambiguous="earliest", nonexistent="earliest")
         return compute.cast(times, pa.timestamp("us", self.zone))
 
+    @property
+    def json_form(self) -> str:
+        if self.zone is None:
+            return "a local time as text, 2022-04-25T13:05:00 or 2022-04-25"
+        return "a time with its offset from UTC as text, 2022-04-25T13:05:00Z or 2022-04-25T13:05:00+09:00"
+
+    def from_json(self, value: Any) -> datetime:
+        try:
+            time = datetime.fromisoformat(value)
+        except (TypeError, ValueError):
+            raise ValueError(f"{shortened(value)} is not {self.json_form}") from None
+        if (time.tzinfo is None) != (self.zone is None):
+            raise ValueError(f"{shortened(value)} is not {self.json_form}")
+        return time
+
+    def to_arrow(self, values: Sequence[Any]) -> "pa.Array":
+        pa = need("pyarrow")
+        return pa.array(values, pa.timestamp("us", self.zone))
+
 
 @dataclass(frozen=True)
 class ListType(LogicalType):
@@ -181,6 +293,24 @@ class ListType(LogicalType):
         return array
 
     @property
+    def json_form(self) -> str:
+        return f"a list, each value {self.of.json_form}"
+
+    def from_json(self, value: Any) -> list[Any]:
+        if not isinstance(value, list):
+            raise ValueError(f"{shortened(value)} is not a list")
+        return [None if each is None else self.of.from_json(each) for each in value]
+
+    def to_arrow(self, values: Sequence[Any]) -> "pa.Array":
+        pa, compute = need("pyarrow"), need("pyarrow.compute")
+        lengths = [0 if value is None else len(value) for value in values]
+        ends = pa.array([0, *accumulate(lengths)], pa.int64())
+        flat = self.of.to_arrow([each for value in values if value is not None for each in value])
+        missing = pa.array([value is None for value in values], pa.bool_())
+        lists = pa.LargeListArray.from_arrays(ends, flat)
+        return compute.if_else(missing, pa.scalar(None, lists.type), lists)
+
+    @property
     def is_text(self) -> bool:
         return self.of.is_text
 
@@ -191,6 +321,16 @@ class AnyType(LogicalType):
 
     def convert(self, where: str, array: "pa.Array") -> "pa.Array":
         return array
+
+    @property
+    def json_form(self) -> str:
+        return "null, as in every row of the training"
+
+    def from_json(self, value: Any) -> Any:
+        raise ValueError(f"{shortened(value)} is not null, and in training every row was")
+
+    def to_arrow(self, values: Sequence[Any]) -> "pa.Array":
+        return need("pyarrow").nulls(len(values))
 
 
 # Tests `pyarrow.types.is_…` and what they mean.
