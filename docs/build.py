@@ -31,6 +31,7 @@ ROOMS = (
     "watching",
     "experiments",
     "engines",
+    "serving",
     "training",
     "group",
     "models",

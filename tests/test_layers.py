@@ -17,6 +17,7 @@ OWNERS = {
     "onnxscript": {"estimators", "tables"},
     "pandas": set(),
     "polars": set(),
+    "prometheus_client": {"serving"},
     "pyspark": {"engines"},
     "ray": {"engines"},
     "rich": {"support", "report", "cli"},
@@ -24,9 +25,11 @@ OWNERS = {
     "scipy": {"metrics", "estimators", "diagnosis", "experiments"},
     "skl2onnx": {"estimators"},
     "sklearn": {"engines", "estimators", "training"},
+    "starlette": {"serving"},
     "tabm": {"backbones"},
     "tea_tasting": {"experiments"},
     "typer": {"cli"},
+    "uvicorn": {"serving"},
 }
 ROOMS = rooms(PRODUCT)
 

@@ -107,6 +107,11 @@ MISTAKES = {
     # export and info
     "export: ending": ("export model --out m.h5", "end it in .pt2 (torch) or .onnx"),
     "export: no model": ("export nothing --out m.pt2", "train one first"),
+    # serve
+    "serve: no model": ("serve nothing --port 0", "train one first"),
+    "serve: host": ("serve model --host no.such.host.invalid", "cannot listen at no.such.host.invalid, port 8000"),
+    "serve: port": ("serve model --port 99999", "cannot listen at 127.0.0.1, port 99999"),
+    "serve: rows": ("serve model --max-rows 0", "the limit of rows is 0"),
     "info: nothing there": ("info nowhere.csv", "there is no file"),
     "info: foreign folder": ("info folder", "no *.parquet file"),
 }
@@ -213,6 +218,13 @@ def test_export_names_the_extra_that_is_missing(here, run, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
     assert "pip install 'transun[onnx]'" in run("export", "model", "--out", "m.onnx", code=2).err
     assert not (here / "m.onnx").exists()
+
+
+@pytest.mark.parametrize("library", ["starlette", "uvicorn", "prometheus_client"])
+def test_serve_names_the_extra_that_is_missing(here, run, monkeypatch, library):
+    monkeypatch.setitem(sys.modules, library, None)
+    monkeypatch.setattr("transun.serving.app.listen", None)  # nothing but the check can answer
+    assert run("serve", "model", code=2).err == f"error: this needs {library}: pip install 'transun[serve]'\n"
 
 
 @pytest.mark.parametrize(

@@ -70,6 +70,15 @@ def test_a_change_is_found_with_its_direction_and_start():
     assert not evidence.up
 
 
+def test_a_watch_of_one_direction_is_blind_to_the_other():
+    rng = np.random.default_rng(4)
+    history, watched = rng.normal(0.0, 0.05, 60), rng.normal(-0.1, 0.05, 40)
+    up, down = (ChangeWatch(40, 5, (0.05, 0.1), signs=(sign,))(history, watched) for sign in (1.0, -1.0))
+    assert (up.log_e <= 0.0).all()
+    assert down.alarm is not None
+    assert not down.up
+
+
 def test_recursive_residuals_are_uncorrelated_and_of_one_variance():
     """Brown, Durbin and Evans: rows of an orthogonal matrix without the constant."""
     matrix = np.stack([recursive_residuals(row) for row in np.eye(6)], 1)
@@ -83,6 +92,7 @@ def test_recursive_residuals_are_uncorrelated_and_of_one_variance():
         ({"horizon": 0}, "horizon and step >= 1"),
         ({"horizon": 9, "sizes": ()}, "sizes above 0"),
         ({"horizon": 9, "level": 1.0}, "0 < level < 1"),
+        ({"horizon": 9, "signs": ()}, "signs 1 and -1"),
     ],
 )
 def test_impossible_settings_are_refused(settings, message):

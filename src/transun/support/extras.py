@@ -15,12 +15,15 @@ EXTRAS = {
     "onnxmltools": "onnx",
     "onnxruntime": "onnx",
     "onnxscript": "onnx",
+    "prometheus_client": "serve",
     "pyspark": "spark",
     "ray": "ray",
     "s3fs": "s3",
     "skl2onnx": "onnx",
+    "starlette": "serve",
     "tea_tasting": "ab",
     "upath": "s3",
+    "uvicorn": "serve",
 }
 
 # Packages that are not called like the library they install.

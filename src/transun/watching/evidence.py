@@ -66,8 +66,10 @@ class ChangeWatch:
     Args:
         horizon: the number of periods that are watched, such as those of a year, after which the watch begins anew.
         step: periods between the starts that are tried. Fewer starts are quicker to convince, and less exact.
-        sizes: sizes of a change that are looked for, in units of the series; both signs are.
+        sizes: sizes of a change that are looked for, in units of the series.
         level: α.
+        signs: directions of a change that are looked for. If one alone is, the mean may lie on the other side of 0
+            without ever causing more alarms than a mean of 0.
 
     >>> quiet = np.tile([0.1, -0.1], 20)
     >>> changed = np.concatenate([quiet, quiet + 0.2])
@@ -81,6 +83,7 @@ class ChangeWatch:
     step: int = 7
     sizes: tuple[float, ...] = (0.05, 0.1)
     level: float = 0.05
+    signs: tuple[float, ...] = (1.0, -1.0)
 
     def __post_init__(self) -> None:
         if self.horizon < 1 or self.step < 1:
@@ -89,6 +92,8 @@ class ChangeWatch:
             raise ValueError(f"ChangeWatch needs sizes above 0, got {self.sizes}")
         if not 0.0 < self.level < 1.0:
             raise ValueError(f"ChangeWatch needs 0 < level < 1, got {self.level}")
+        if not self.signs or not {*self.signs} <= {1.0, -1.0}:
+            raise ValueError(f"ChangeWatch needs signs 1 and -1, or one of them, got {self.signs}")
 
     def __call__(self, history: Floats, watched: Floats) -> Evidence:
         """The evidence after each watched period.
@@ -104,7 +109,7 @@ class ChangeWatch:
             raise ValueError(f"{len(watched)} periods are watched, and the horizon is {self.horizon}: begin anew")
         spread = math.sqrt(float(np.mean(np.square(history))))
         starts = np.arange(0, self.horizon, self.step)
-        effects = np.array([sign * size / spread for size in self.sizes for sign in (1.0, -1.0)])
+        effects = np.array([sign * size / spread for size in self.sizes for sign in self.signs])
         squares = float(history @ history) + np.cumsum(np.square(watched))
         running = np.concatenate([[0.0], np.cumsum(watched)])
         logs = np.zeros((len(watched), len(starts), len(effects)))

@@ -1,0 +1,119 @@
+"""The promise of a certificate, tested while labelled rows arrive; false alarms are bounded however often one looks."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transun.models.certificate import Certificate, read_certificate
+from transun.watching.evidence import ChangeWatch, Evidence
+
+__all__ = ["Promise", "promise_of"]
+
+Floats = NDArray[np.float64]
+
+# Rows of a block: sums of fewer are too skewed for a normal law, of more they come late. Within these bounds, the
+# blocks among the held-out rows of the certificate are about `_BLOCKS`, which say how much blocks scatter.
+_FEWEST, _MOST, _BLOCKS = 100, 1_000, 15
+# Blocks until a watch begins anew, and those between the starts of a change that are tried.
+_HORIZON, _STEP = 365, 7
+# Sizes of a breach that are looked for, as shares of the total.
+_SIZES = (0.05, 0.1, 0.2)
+
+
+class Promise:
+    """Tests whether predicted over actual totals stay within the interval of PGR that a certificate states.
+
+    The certificate says low ≤ Σŷ/Σy ≤ high. Labelled rows are summed in blocks of as many rows each, in the order in
+    which they arrive. If the promise holds, the actual total of a block is expected between Σŷ/high and Σŷ/low, so that
+
+        Σy / (Σŷ/low) - 1  has a mean of at most 0,  and  Σy / (Σŷ/high) - 1  of at least 0.
+
+    Each is watched by the e-process of `transun.watching.ChangeWatch` for a change to the forbidden side, at an unknown
+    moment and of an unknown size, at half of the level. How much blocks scatter is known from the errors of the
+    certificate's own rows. The probability of an alarm within 365 blocks in which the promise holds is at most `level`,
+    and then the watch begins anew; sums of 100 skewed amounts or more are taken for normal. An alarm stays.
+
+    The labelled rows must be a fair sample of the predicted ones: if small amounts are known earlier than large ones,
+    feedback of what is known so far breaks any promise.
+
+    Args:
+        certificate: of the model; a `ValueError` says why its promise cannot be tested.
+        level: the probability of a false alarm within 365 blocks.
+
+    """
+
+    def __init__(self, certificate: Certificate, level: float = 0.05) -> None:
+        measured, noise = certificate.whole.metrics.get("PGR"), certificate.noise
+        if certificate.weight is not None:
+            raise ValueError(f"the certificate counts rows by the weight {certificate.weight!r}, which feedback lacks")
+        if measured is None or not 0.0 < measured.low <= measured.high < math.inf:
+            raise ValueError("the certificate has no interval of PGR above 0")
+        if noise is None or not noise.actual > 0.0 or not noise.squares > 0.0:
+            raise ValueError("the certificate does not say how much errors scatter")
+        self.low, self.high, self.level = measured.low, measured.high, level
+        self.block = min(max(noise.rows // _BLOCKS, _FEWEST), _MOST)
+        blocks = min(noise.rows // self.block, noise.units)
+        if blocks < 2:
+            raise ValueError(f"the certificate is of {noise.rows:,} rows, and {2 * _FEWEST} are needed")
+        # The held-out errors as sums of blocks, relative to the total of a block. A watch needs their number and their
+        # sum of squares only, which independent errors have in common with their sums.
+        self._history = np.full(blocks, math.sqrt(noise.squares * noise.rows / self.block) / noise.actual)
+        above, below = (ChangeWatch(_HORIZON, _STEP, _SIZES, 0.5 * level, (sign,)) for sign in (1.0, -1.0))
+        self._watches = {"above": (above, measured.low), "below": (below, measured.high)}
+        self._waiting = np.empty((2, 0))
+        self._blocks: list[tuple[float, float]] = []
+        self._evidence: dict[str, Evidence] = {}
+        self.broken: str | None = None
+        """The side on which actual amounts are beyond the promise, "above" or "below"; None while it is kept."""
+
+    @property
+    def log_evidence(self) -> float:
+        """The larger of the logarithms of the two e-processes now; an alarm is raised from ln(2 / level) on."""
+        return max((float(each.log_e[-1]) for each in self._evidence.values()), default=0.0)
+
+    def update(self, pred: Floats, actual: Floats) -> None:
+        """Count labelled rows, in the order of their arrival."""
+        rows = np.concatenate([self._waiting, np.stack([pred, actual])], 1)
+        whole = rows.shape[1] // self.block * self.block
+        self._waiting = rows[:, whole:]
+        for sums in rows[:, :whole].reshape(2, -1, self.block).sum(2).T.tolist():
+            self._add(*sums)
+
+    def sentence(self) -> str:
+        """What the promise is, and whether it is kept, for people."""
+        promise = f"the certificate promises a PGR from {self.low:.3f} to {self.high:.3f}"
+        if self.broken is None:
+            return f"{promise}, and feedback does not contradict it"
+        return (
+            f"{promise}, and actual amounts are {self.broken} that: diagnose the model on recent rows, then train or "
+            "certify it anew"
+        )
+
+    def _add(self, pred: float, actual: float) -> None:
+        if not pred > 0.0:
+            return  # nothing can be compared with a predicted total of 0
+        if len(self._blocks) == _HORIZON:
+            self._blocks = []
+        self._blocks.append((pred, actual))
+        if self.broken is not None:
+            return
+        predicted, came = np.array(self._blocks).T
+        for side, (watch, pgr) in self._watches.items():
+            self._evidence[side] = watch(self._history, came * pgr / predicted - 1.0)
+            if self._evidence[side].alarm is not None:
+                self.broken = side
+
+
+def promise_of(folder: str | Path) -> Promise | str:
+    """The promise of the certificate in the folder of a model, or a sentence that says why it cannot be tested.
+
+    >>> import tempfile
+    >>> "certificate.json is not there: certify the model again" in promise_of(tempfile.mkdtemp())
+    True
+    """
+    try:
+        return Promise(read_certificate(folder))
+    except (OSError, ValueError) as error:
+        return str(error)
