@@ -79,7 +79,7 @@ def rebuild(value: Any, changes: Mapping[str, Any]) -> Any:
         changes: new arguments by name; `scheme__power` is the argument `power` of the argument `scheme`.
 
     >>> rebuild(GTS(PointHead(), PowerVariance(1.0)), {"scheme__power": 2.0, "shared": 1}).scheme
-    PowerVariance(power=2.0, eps=1.0)
+    PowerVariance(scale=None, power=2.0, eps=1.0)
     >>> rebuild(MSE(), {"shared": 1})
     Traceback (most recent call last):
     ValueError: Invalid parameter 'shared' for PointHead. Valid parameters are: ['criterion', 'transform'].

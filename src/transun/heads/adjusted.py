@@ -74,8 +74,9 @@ class Adjusted(Wrapper):
         prepared = super().prepare(y)
         return prepared.replace(ratio=self.ratio.prepare(_ratios(y)))
 
-    def initial_outputs(self, y: Tensor) -> Raw:
-        return (*self.inner.initial_outputs(y), *self.ratio.initial_outputs(_ratios(y)))
+    def outputs_beside(self, trained: Raw, y: Tensor) -> Raw:
+        inner = self.inner.outputs_beside(self._split(trained)[0], y)
+        return (*inner, *self.ratio.initial_outputs(_ratios(y)))
 
     def _split(self, raw: Raw) -> tuple[Raw, Raw]:
         count = len(self.inner.branches)
