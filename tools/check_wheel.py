@@ -34,6 +34,7 @@ COMMANDS = (
     "demo --orders 2000 --out demo",
     # These want an extra, or rows of several days.
     "abtest --help",
+    "serve --help",
     "total --help",
     "watch --help",
 )
