@@ -115,9 +115,11 @@ def create_app(service: Service) -> "Starlette":
 def listen(host: str, port: int) -> socket.socket:
     """A socket that accepts connections; an `OSError` names the address if it cannot be had."""
     try:
+        if not 0 <= port < 1 << 16:
+            raise OSError("ports are numbers from 0 to 65535")
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         return socket.create_server((host, port), family=family, backlog=_CONNECTIONS)
-    except (OSError, OverflowError) as error:
+    except OSError as error:
         raise OSError(f"cannot listen at {host}, port {port} ({error}): name others with --host and --port") from None
 
 
