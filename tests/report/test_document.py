@@ -29,7 +29,7 @@ TABLE = Table(["name", HOSTILE], [[Cell(HOSTILE, more="1 to 2"), Cell("0.5", 0.5
 BLOCKS = {
     "paragraph": Paragraph([HOSTILE, Strong(HOSTILE), Code("f(1)")]),
     "items": Items([HOSTILE], "heading"),
-    "verdict": VerdictBox("biased", HOSTILE),
+    "verdict": VerdictBox("bad", "biased", HOSTILE),
     "facts": Facts([(HOSTILE, "1", ""), ("b", HOSTILE, "more")]),
     "table": TABLE,
     "tables": Tables([TABLE, TABLE]),

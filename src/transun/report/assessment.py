@@ -49,9 +49,19 @@ HOW_INTERVALS = (
 _LABEL_LENGTH = 19
 
 
+# The tone and the label of each kind of verdict.
+_VERDICTS = {
+    "biased": ("bad", "biased"),
+    "uneven": ("warn", "biased in places"),
+    "fine": ("good", "no bias found"),
+    "unclear": ("neutral", "not enough rows to tell"),
+    "undefined": ("bad", "no ratio of totals"),
+}
+
+
 def verdict_box(assessment: Assessment) -> VerdictBox:
     """The verdict."""
-    return VerdictBox(assessment.verdict.kind, assessment.verdict.text)
+    return VerdictBox(*_VERDICTS[assessment.verdict.kind], assessment.verdict.text)
 
 
 def seen_warning(model: str, seen: float) -> str:

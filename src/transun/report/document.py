@@ -141,29 +141,22 @@ class Items:
 
 @dataclass(frozen=True)
 class VerdictBox:
-    """The verdict: a coloured box with a label; `kind` is that of a `Verdict`, or of what a watch or a total shows."""
+    """The verdict: a sentence in a box with a label, whose colour says at a glance whether it is good news.
 
-    kind: str
+    Args:
+        tone: "good", "warn", "bad", or "neutral" where nothing is known.
+        label: the verdict in a word or three.
+        text: the verdict in a sentence.
+
+    """
+
+    tone: str
+    label: str
     text: str
 
-    @property
-    def label(self) -> str:
-        """What the kind means, in a word or three."""
-        return {
-            "biased": "biased",
-            "uneven": "biased in places",
-            "fine": "no bias found",
-            "unclear": "not enough rows to tell",
-            "undefined": "no ratio of totals",
-            "answered": "a total with an interval",
-            "refused": "no interval",
-            "changed": "something changed",
-            "quiet": "no change found",
-        }[self.kind]
-
     def html(self) -> str:
-        """A box whose colour depends on the kind."""
-        return f'<div class="verdict {self.kind}"><b>{_text(self.label)}</b>{_text(self.text)}</div>'
+        """A box in the colour of the tone."""
+        return f'<div class="verdict {self.tone}"><b>{_text(self.label)}</b>{_text(self.text)}</div>'
 
     def markdown(self) -> str:
         """Label and sentence, emphasised."""

@@ -36,12 +36,10 @@ code { font: .88em ui-monospace, "DejaVu Sans Mono", monospace; background: var(
   border-radius: 3px; overflow-wrap: anywhere; }
 .verdict { margin: 1.1rem 0; padding: .9rem 1.1rem; background: var(--card); border-left: .35rem solid var(--muted);
   border-radius: 4px; font-size: 1.15rem; overflow-wrap: anywhere; }
-.verdict.biased, .verdict.undefined, .verdict.changed, .verdict.refused { border-color: var(--bad); }
-.verdict.uneven { border-color: var(--warn); }
-.verdict.fine, .verdict.quiet, .verdict.answered { border-color: var(--good); }
+.verdict.bad { border-color: var(--bad); } .verdict.warn { border-color: var(--warn); }
+.verdict.good { border-color: var(--good); }
 .verdict b { display: block; font-size: .8rem; letter-spacing: .06em; text-transform: uppercase; }
-.biased b, .undefined b, .changed b, .refused b, .flag { color: var(--bad); } .uneven b { color: var(--warn); }
-.fine b, .quiet b, .answered b, .ok { color: var(--good); }
+.bad b, .flag { color: var(--bad); } .warn b { color: var(--warn); } .good b, .ok { color: var(--good); }
 .facts { display: grid; grid-template-columns: repeat(auto-fit, minmax(9.5rem, 1fr)); gap: .7rem; margin: 1rem 0; }
 @media (max-width: 40rem) { .facts div:first-child { grid-column: 1 / -1; } }
 .facts div { background: var(--card); border-radius: 4px; padding: .55rem .8rem; }

@@ -60,7 +60,8 @@ def total_document(report: TotalReport) -> Document:
     """The page: the total in a sentence, the few numbers behind it, segments, assumptions and words."""
     totals = report.totals
     whole = totals.whole
-    box = VerdictBox("answered" if whole.answered else "refused", whole.sentence())
+    tone, label = ("good", "a total with an interval") if whole.answered else ("bad", "no interval")
+    box = VerdictBox(tone, label, whole.sentence())
     facts = Facts(_facts(totals))
     # A refusal names its remedy itself.
     narrower = [Paragraph([_narrower(whole)])] if whole.answered else []

@@ -134,7 +134,8 @@ def _entry(report: WatchReport, series: WatchedSeries) -> dict[str, Any]:
 def watch_document(report: WatchReport) -> Document:
     """The page: verdict, what came by period, everything that is watched, the delay, and how it was computed."""
     result = report.result
-    verdict = VerdictBox("changed" if result.alarm else "quiet", report.verdict())
+    tone, label = ("bad", "something changed") if result.alarm else ("good", "no change found")
+    verdict = VerdictBox(tone, label, report.verdict())
     table = _table(report)
     brief: list[Block] = [verdict, table]
     skipped = [*report.skipped, *result.skipped]
