@@ -322,7 +322,8 @@ def _interval(low: float | None, high: float | None) -> str:
 
 
 def _with_error(value: float, error: float, digits: int = 4) -> str:
-    return f"{value:.{digits}f} ± {error:.{digits}f}"
+    # A single seed has no error that anybody knows, and the reference none to itself.
+    return f"{value:.{digits}f} ± {error:.{digits}f}" if error else f"{value:.{digits}f}"
 
 
 def _ratio(log: Report | None) -> str:
