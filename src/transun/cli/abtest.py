@@ -7,8 +7,8 @@ import typer
 
 from transun.cli.app import app
 from transun.cli.options import By, Json
-from transun.cli.output import print_blocks
-from transun.cli.sources import data_name, readable, require_writable, write_texts
+from transun.cli.output import deliver
+from transun.cli.sources import data_name, readable, require_writable
 
 if TYPE_CHECKING:
     from transun.experiments import LogColumns
@@ -88,14 +88,7 @@ def abtest(
             document, values = _tested(source, columns, control, _shares(shares), level, horizon, data_name(log))
         else:
             document, values = _planned(source, columns, plan, power, level, data_name(log))
-    # All texts are made before the first file is written: an error leaves the old files of all three.
-    texts = {"abtest.html": document.html(), "abtest.md": document.markdown(), "abtest.json": values + "\n"}
-    write_texts(out, texts)
-    if as_json:
-        typer.echo(values)
-        return
-    print_blocks(document.brief)
-    typer.echo(f"Written to {out}/: {', '.join(texts)}")
+    deliver(document, values, out, "abtest", as_json=as_json)
 
 
 def _tested(

@@ -7,8 +7,8 @@ import typer
 
 from transun.cli.app import app
 from transun.cli.options import Data, Exposure, Json, Progress, Unit, Weight
-from transun.cli.output import print_blocks
-from transun.cli.sources import data_name, readable, require_writable, write_texts
+from transun.cli.output import deliver
+from transun.cli.sources import data_name, readable, require_writable
 
 
 @app.command()
@@ -51,13 +51,6 @@ def diagnose(
         )
     shown = formatting.Unit(formatting.visible(unit))
     document, values = diagnosis_document(diagnosis, shown), diagnosis_json(diagnosis)
-    # All texts are made before the first file is written: an error leaves the old files of all three.
-    texts = {"diagnosis.html": document.html(), "diagnosis.md": document.markdown(), "diagnosis.json": values}
-    write_texts(out, texts)
-    if as_json:
-        typer.echo(values)
-    else:
-        print_blocks(document.brief)
-        typer.echo(f"Written to {out}/: {', '.join(texts)}")
+    deliver(document, values, out, "diagnosis", as_json=as_json)
     if fail_if_biased and diagnosis.verdict.alarming:
         raise typer.Exit(1)

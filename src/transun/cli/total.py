@@ -7,8 +7,8 @@ import typer
 
 from transun.cli.app import app
 from transun.cli.options import By, Cluster, Json, Model, ModelExposure, Progress
-from transun.cli.output import print_blocks
-from transun.cli.sources import STDIN, data_name, load_trained, readable, require_writable, write_texts
+from transun.cli.output import deliver
+from transun.cli.sources import STDIN, data_name, load_trained, readable, require_writable
 
 
 @app.command()
@@ -67,10 +67,4 @@ def total(
         )
     report = TotalReport(model.name or str(model), data_name(new), data_name(labelled), trained.target, totals)
     document, values = total_document(report), total_json(report)
-    texts = {"total.html": document.html(), "total.md": document.markdown(), "total.json": values}
-    write_texts(out, texts)
-    if as_json:
-        typer.echo(values)
-        return
-    print_blocks(document.brief)
-    typer.echo(f"Written to {out}/: {', '.join(texts)}")
+    deliver(document, values, out, "total", as_json=as_json)

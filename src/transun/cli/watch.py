@@ -8,8 +8,8 @@ import typer
 
 from transun.cli.app import app
 from transun.cli.options import By, Json
-from transun.cli.output import print_blocks
-from transun.cli.sources import load_trained, readable, require_writable, write_texts
+from transun.cli.output import deliver
+from transun.cli.sources import load_trained, readable, require_writable
 
 if TYPE_CHECKING:
     from transun.models.certificate import Certificate
@@ -70,12 +70,7 @@ def watch(
     certified = None if whole is None else (whole.value, whole.low, whole.high)
     report = WatchReport(str(model), target, result, calendar, certified, skipped)
     document, values = watch_document(report), watch_json(report)
-    write_texts(out, {"watch.html": document.html(), "watch.md": document.markdown(), "watch.json": values + "\n"})
-    if as_json:
-        typer.echo(values)
-    else:
-        print_blocks(document.brief)
-        typer.echo(f"Written to {out}/: watch.html, watch.md, watch.json")
+    deliver(document, values, out, "watch", as_json=as_json)
     if result.alarm:
         raise typer.Exit(1)
 
