@@ -16,7 +16,6 @@ ROOMS = (
     "backbones",
     "corrections",
     "data",
-    "group",
     "heads",
     "losses",
     "metrics",

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from transun import Adam, EmbeddingMLP, LogMSE, LogSUN, Model, RowWise
 from transun.data import Dataset
-from transun.group import Group
+from transun.support.group import Group
 from transun.training.batches import BatchPart, own_parts
 from transun.training.engine import Compiled, Eager, Engine
 from transun.training.loop import TrainStep

@@ -25,7 +25,7 @@ import torch
 from transun import Adam, Compiled, EmbeddingMLP, LogSUN, Model, OrderLog, RowWise, fit
 from transun.backbones import sharding
 from transun.data import Dataset
-from transun.group import current_group
+from transun.support.group import current_group
 from transun.training import History
 from transun.training.recipe import plain_recipe
 

@@ -33,7 +33,6 @@ ROOMS = (
     "engines",
     "serving",
     "training",
-    "group",
     "models",
     "heads",
     "backbones",

@@ -14,10 +14,10 @@ from transun.backbones import Backbone, EmbeddingMLP, sharding
 from transun.backbones.sharded import shards_in
 from transun.cli import main
 from transun.data import Batch, Dataset, OrderLog
-from transun.group import current_group
 from transun.heads import Head, LogMSE
 from transun.models.checkpoint import load_model, save_model
 from transun.models.network import Model
+from transun.support.group import current_group
 from transun.training.batches import LocalRows
 from transun.training.calibration import balance
 from transun.training.evaluation import measure

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from transun.data import Dataset
-from transun.group import Group
+from transun.support.group import Group
 from transun.training.batches import LocalRows, own_parts
 
 

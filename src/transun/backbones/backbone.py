@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 import torch
 from torch import Tensor, nn
 
-from transun.group import Group
+from transun.support.group import Group
 
 Inputs = Tensor | Mapping[str, Tensor]
 """A batch of inputs: one (B, d) tensor, or named columns with first dimension B."""

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.autograd.function import Function, once_differentiable
 
 from transun.backbones.backbone import Span
-from transun.group import Group
+from transun.support.group import Group
 
 # As the released code of DIN: small beside the variance of any activation that moves at all.
 _EPSILON = 1e-9

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
-from transun.group import Group, current_group
+from transun.support.group import Group, current_group
 
 __all__ = ["ShardedTable", "new_table", "own_rows", "sharding", "shards_in", "whole_state"]
 

@@ -204,9 +204,9 @@ def _model(
     progress: bool | None,
 ) -> None:
     from transun.cli.training import TrainingJob, choose_segments, resume_file, show_hold_out, show_report
-    from transun.group import current_group
     from transun.report.assessment import side_by_side_table
     from transun.report.formatting import as_json as dump
+    from transun.support.group import current_group
     from transun.tables.folder import is_larger_than_memory
     from transun.tables.plan import plan_debiasing
 

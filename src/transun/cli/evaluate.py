@@ -82,13 +82,13 @@ def _by_data(
     as_json: bool,
     progress: bool | None,
 ) -> None:
-    from transun.conformal import RowIntervals
     from transun.diagnosis.assessment import requirement_names
     from transun.diagnosis.evaluation import certify_folder, evaluate_model, whole_part
+    from transun.models.interval_file import save_intervals
+    from transun.models.row_intervals import RowIntervals
     from transun.report.assessment import seen_warning
     from transun.report.formatting import as_json as to_json
     from transun.report.model import assessment_blocks, noise_block
-    from transun.tables.interval_file import save_intervals
 
     for requirement in required:
         requirement.require_names([*requirement_names(), "noise"])

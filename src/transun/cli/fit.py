@@ -99,9 +99,9 @@ def fit(
     """
     from transun.cli.training import TrainingJob, choose_segments, make_recipe, resume_file, show_hold_out, show_report
     from transun.data.holdout import parse_hold_out
-    from transun.group import current_group
     from transun.report.formatting import as_json as dump
     from transun.report.formatting import visible_line
+    from transun.support.group import current_group
     from transun.tables.folder import is_larger_than_memory
     from transun.tables.model import tabm
     from transun.tables.plan import parse_head, parse_only

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from transun.backbones import Backbone
     from transun.data import HoldOut
     from transun.diagnosis.result import ModelAssessment
-    from transun.group import Group
     from transun.report.model import ModelReport
+    from transun.support.group import Group
     from transun.tables.folder import StreamedFolder
     from transun.tables.model import TableModel
     from transun.tables.plan import Plan
@@ -70,7 +70,7 @@ def resume_file(out: Path, resume: bool) -> Path:
 
     A process that torchrun has started anew in place of one that failed resumes without being asked to.
     """
-    from transun.group import restarted
+    from transun.support.group import restarted
     from transun.training.resume import interrupted_files
 
     path = out / "training.pt"
@@ -251,10 +251,10 @@ class TrainingJob:
         nothing that fails later can lose it.
         """
         from transun.diagnosis.evaluation import certify_folder
-        from transun.group import current_group
+        from transun.models.interval_file import save_intervals
         from transun.report.formatting import as_json
         from transun.report.model import model_document, model_report
-        from transun.tables.interval_file import save_intervals
+        from transun.support.group import current_group
         from transun.training.resume import interrupted_files
 
         group = current_group()

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from transun.conformal import RowIntervals, cross_coverage
 from transun.data.columns import Chunk, Columns, Rows, S, is_numeric
 from transun.data.exposure import read_exposure, to_rates
 from transun.data.fingerprint import fingerprint
@@ -31,12 +30,13 @@ from transun.diagnosis.reading import ArrayRows, ColumnNames, ColumnRows, RowSou
 from transun.diagnosis.result import Assessment, Covered, ModelAssessment
 from transun.diagnosis.segmentation import Integers
 from transun.diagnosis.tail import ErrorTail
-from transun.group import Group
 from transun.metrics import STANDARD, Estimate, SampleMetric
 from transun.models.certificate import Certificate, Measured, Part, write_certificate
 from transun.models.description import describe_model
 from transun.models.noise import Noise
+from transun.models.row_intervals import RowIntervals, cross_coverage
 from transun.support.extras import need
+from transun.support.group import Group
 from transun.tables.model import TableModel
 from transun.tables.prediction import PredictedChunk, predict_chunk, predict_in_chunks
 from transun.training.evaluation import predict_with_kappa

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
-from transun.conformal import RowIntervals
 from transun.corrections import TotalRatio, TotalShift
 from transun.estimators.composition import Balanced, Composition, WeightedMean
 from transun.estimators.cross_fitting import OutOfFold, predict_1d, split_rows
 from transun.estimators.meta_regressor import MetaRegressor
 from transun.estimators.target import to_tensor
+from transun.models.row_intervals import RowIntervals
 from transun.transforms import Identity
 
 Array = NDArray[np.float64]

@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
-from transun.conformal import RowIntervals
 from transun.estimators.balance import Balance, LearnedBalance
 from transun.estimators.composition import Composition, WeightedMean
 from transun.estimators.cross_fitting import predict_1d
 from transun.estimators.exposure import to_amounts
 from transun.estimators.fitting import Fitting, add_weights, with_deviance
 from transun.metrics import NRMSE, PGR
+from transun.models.row_intervals import RowIntervals
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]

@@ -9,7 +9,6 @@ import torch
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from transun.conformal import RowIntervals
 from transun.corrections import (
     Correction,
     NormalTheory,
@@ -23,6 +22,7 @@ from transun.estimators.composition import Composition, CorrectedMean
 from transun.estimators.fitting import evaluation_pairs
 from transun.estimators.meta_regressor import TransformedTargetBase
 from transun.estimators.target import check_target, prepare_transform, to_tensor
+from transun.models.row_intervals import RowIntervals
 from transun.transforms import Log1p, Transform
 
 Array = NDArray[np.float64]

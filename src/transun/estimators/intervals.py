@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from transun.conformal import RowIntervals
 from transun.estimators.target import check_target
+from transun.models.row_intervals import RowIntervals
 
 __all__ = ["IntervalMixin"]
 

@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.utils.validation import check_is_fitted
 
-from transun.conformal import RowIntervals
 from transun.data.exposure import to_rates
 from transun.estimators.balance import Balance, LearnedBalance
 from transun.estimators.candidates import Predictor, make_candidates
@@ -21,6 +20,7 @@ from transun.estimators.fitting import EVALUATION_PARAMETERS
 from transun.estimators.meta_regressor import MetaRegressor
 from transun.estimators.target import check_target, prepare_transform
 from transun.estimators.wrapped import without_target_transform
+from transun.models.row_intervals import RowIntervals
 from transun.support.progress import Progress
 from transun.transforms import Asinh, Log1p, Transform
 

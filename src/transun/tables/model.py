@@ -9,15 +9,15 @@ import torch
 from torch import Tensor
 
 from transun.backbones import Activation, Dimension, EmbeddingMLP, ReLU, TabM
-from transun.conformal import RowIntervals
 from transun.data import Dataset, Features, drop_missing, read_table
 from transun.data.exposure import read_exposure
 from transun.data.seen_rows import SeenRows, row_hashes
 from transun.metrics import STANDARD, Metric
 from transun.models.checkpoint import grow, load_model, save_model
 from transun.models.description import describe_model
+from transun.models.interval_file import read_intervals, save_intervals
 from transun.models.network import Model
-from transun.tables.interval_file import read_intervals, save_intervals
+from transun.models.row_intervals import RowIntervals
 from transun.training.evaluation import evaluate, predict
 from transun.training.history import History
 from transun.training.recipe import Recipe

@@ -10,9 +10,9 @@ from transun.data import Features, HoldOut, HoldOutRows, read_table
 from transun.data.schema import require_columns
 from transun.data.seen_rows import SeenRows
 from transun.data.split import EmptyPartError
-from transun.group import current_group
 from transun.heads import Head
 from transun.models.network import Model
+from transun.support.group import current_group
 from transun.support.paths import as_path
 from transun.tables.folder import StreamedFolder, is_larger_than_memory, survey_folder
 from transun.tables.model import TableModel, tabm

@@ -1,5 +1,6 @@
 """Training: `fit` and its settings, corrections of what is trained, and predictions and metrics of a model."""
 
+from transun.support.group import Group, current_group
 from transun.training.averaging import EMA, Averaging, Tail
 from transun.training.batches import BatchSource, LocalRows, RowBatch
 from transun.training.calibration import balance, calibrate
@@ -36,6 +37,7 @@ __all__ = [
     "Compiled",
     "Eager",
     "Engine",
+    "Group",
     "History",
     "LocalRows",
     "Optimiser",
@@ -49,6 +51,7 @@ __all__ = [
     "calibrate",
     "constant",
     "cosine",
+    "current_group",
     "evaluate",
     "fit",
     "fit_ratio",

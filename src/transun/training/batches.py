@@ -15,7 +15,7 @@ from torch import Tensor
 
 from transun.backbones import Inputs
 from transun.data import Batch
-from transun.group import Group, current_group
+from transun.support.group import Group, current_group
 
 __all__ = ["BatchPart", "BatchSource", "LocalRows", "RowBatch", "own_parts"]
 

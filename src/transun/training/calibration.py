@@ -11,9 +11,9 @@ from torch import Tensor
 
 from transun.corrections import Correction, TotalRatio, TotalShift
 from transun.data import Batch
-from transun.group import Group
 from transun.heads import Corrected
 from transun.models.network import Model
+from transun.support.group import Group
 from transun.training.batches import BatchPart, BatchSource, RowBatch, own_parts
 from transun.training.evaluation import BATCH
 

@@ -5,9 +5,9 @@ from contextlib import nullcontext
 
 from torch import Tensor
 
-from transun.group import Group
 from transun.metrics import PGR, Metric
 from transun.models.network import Model
+from transun.support.group import Group
 from transun.training.averaging import Average
 from transun.training.batches import BatchSource
 from transun.training.evaluation import measure

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from transun.backbones import Inputs
-from transun.group import Group
 from transun.heads import Raw
 from transun.models.network import Model
+from transun.support.group import Group
 
 __all__ = ["Compiled", "Eager", "Engine"]
 

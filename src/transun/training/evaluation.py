@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 from transun.backbones import Inputs
-from transun.group import Group
 from transun.metrics import STANDARD, Meter, Metric
 from transun.models.network import Model
+from transun.support.group import Group
 from transun.training.batches import BatchSource, own_parts
 
 __all__ = ["evaluate", "measure", "predict", "predict_with_kappa"]

@@ -5,7 +5,7 @@ import threading
 from types import FrameType
 from typing import Any, Self
 
-from transun.group import Group
+from transun.support.group import Group
 
 __all__ = ["Interrupt"]
 

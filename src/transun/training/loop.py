@@ -12,8 +12,8 @@ from torch import Tensor
 
 from transun.backbones.backbone import Inputs, Span, spanning
 from transun.backbones.sharded import shards_in
-from transun.group import Group, current_group
 from transun.models.network import Model
+from transun.support.group import Group, current_group
 from transun.support.progress import Progress
 from transun.support.text_form import dumps
 from transun.training.averaging import Average

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from transun.backbones.sharded import shards_in
-from transun.group import Group
+from transun.support.group import Group
 from transun.training.engine import Eager, Engine
 from transun.training.rowwise import OptimiserStep, RowwiseAdagrad
 

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from transun.backbones.sharded import shards_in
-from transun.group import Group
 from transun.models.network import Model
 from transun.support.files import replacing
+from transun.support.group import Group
 from transun.support.text_form import dumps
 from transun.training.averaging import Average
 from transun.training.early_stopping import EarlyStopping

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from transun.backbones import Inputs, ShardedTable
-from transun.group import Group
+from transun.support.group import Group
 from transun.training.engine import Eager, Engine
 
 __all__ = ["EmbeddingReader", "OptimiserStep", "RowwiseAdagrad"]

@@ -7,8 +7,8 @@ from torch import Tensor
 
 from transun.backbones import Trees
 from transun.data import Dataset, ParquetStream
-from transun.group import current_group
 from transun.models.network import Model
+from transun.support.group import current_group
 from transun.training.calibration import balance
 from transun.training.evaluation import some_rows
 from transun.training.history import History

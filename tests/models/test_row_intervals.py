@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from transun.conformal import RowIntervals, cross_coverage
+from transun.models.row_intervals import RowIntervals, cross_coverage
 
 
 def skewed(rows, seed, spread=1.0):

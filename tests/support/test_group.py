@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from rank_jobs import exchange_everything
-from transun.group import Group, current_group, restarted
+from transun.support.group import Group, current_group, restarted
 
 ROWS = [2, 0, 3]
 EVERY = [[0, 1], [], [20, 21, 22]]

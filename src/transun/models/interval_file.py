@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from transun.conformal import RowIntervals
 from transun.models.description import describe_model
+from transun.models.row_intervals import RowIntervals
 from transun.support.files import checksum, write_json
 
 __all__ = ["read_intervals", "save_intervals"]
