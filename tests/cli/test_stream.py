@@ -9,6 +9,7 @@ import pytest
 
 from transun import load
 from transun.data import read_table
+from transun.data.holdout import Split
 from transun.tables import folder
 from transun.tables.folder import survey_folder
 
@@ -45,7 +46,7 @@ def test_a_folder_is_fitted_certified_and_judged_as_it_is_streamed(here, run, mo
     assert "the network reads all" in told
     assert "learned from a random" in told
     certificate = json.loads((here / "model" / "certificate.json").read_text())
-    surveyed = survey_folder(here / "orders", "gmv", test_share=0.2, valid_share=0.1, progress=False)
+    surveyed = survey_folder(here / "orders", "gmv", Split(test_share=0.2), progress=False)
     assert certificate["whole"]["rows"] == len(surveyed.test)
     assert {part["value"] for part in certificate["segments"]} == {"a", "b"}
     test = read_table(surveyed.test)

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 from transun.cli import app
 from transun.data import Features, Id, ParquetStream, read_table
 from transun.data.formats import find_files
+from transun.data.holdout import Split
 from transun.data.writing import writing
 from transun.diagnosis import diagnose_table
 from transun.support.paths import as_path
@@ -93,7 +94,7 @@ def test_a_folder_is_streamed_for_training(bucket):
     stream = ParquetStream(f"{bucket}/many", features, "gmv")
     y = np.concatenate([batch.y.numpy() for batch in stream.batches(300)])
     np.testing.assert_array_equal(y, table["gmv"].to_numpy().astype(np.float32))
-    surveyed = survey_folder(as_path(f"{bucket}/many"), "gmv", test_share=0.2, progress=False)
+    surveyed = survey_folder(as_path(f"{bucket}/many"), "gmv", Split(test_share=0.2), progress=False)
     assert len(surveyed.train) + len(surveyed.valid) + len(surveyed.test) == 2000
 
 

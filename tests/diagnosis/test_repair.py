@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from transun.diagnosis.reading import ColumnNames
 from transun.diagnosis.repair import repair
 
 pytest.importorskip("scipy")
@@ -20,7 +21,7 @@ def table(rows=3000, seed=0):
 def test_the_corrected_column_follows_the_true_mean():
     """E[y|p] = p·e^(σ²/2); the standard error of a ratio of totals here is about 2 %."""
     data = table()
-    found = repair(data, "y", "p", progress=False)
+    found = repair(data, ColumnNames("y", "p"), progress=False)
     expected = data["p"] * np.exp(SIGMA**2 / 2)
     assert found.corrected(data).sum() / expected.sum() == pytest.approx(1.0, abs=0.08)
     middle = (data["p"] > np.quantile(data["p"], 0.2)) & (data["p"] < np.quantile(data["p"], 0.8))
@@ -35,11 +36,11 @@ def test_the_corrected_column_follows_the_true_mean():
 @pytest.mark.parametrize("method", ["smearing", "isotonic"])
 def test_no_row_sees_its_own_target(method):
     data = table(1000)
-    before = repair(data, "y", "p", method=method, progress=False).corrected(data)
+    before = repair(data, ColumnNames("y", "p"), method=method, progress=False).corrected(data)
     row = int(np.argsort(data["p"])[500])
     data["y"] = data["y"].copy()
     data["y"][row] *= 3.0
-    after = repair(data, "y", "p", method=method, progress=False).corrected(data)
+    after = repair(data, ColumnNames("y", "p"), method=method, progress=False).corrected(data)
     assert after[row] == pytest.approx(before[row], rel=1e-12)
     assert not np.allclose(after, before, rtol=1e-12)
 
@@ -47,7 +48,7 @@ def test_no_row_sees_its_own_target(method):
 def test_rows_without_a_target_are_corrected():
     data = table()
     data["y"] = np.where(np.arange(3000) % 10 == 0, np.nan, data["y"])
-    found = repair(data, "y", "p", progress=False)
+    found = repair(data, ColumnNames("y", "p"), progress=False)
     assert (found.learned, found.applied) == (2700, 300)
     gone = np.isnan(data["y"])
     ratio = found.corrected(data)[gone].sum() / data["p"][gone].sum()
@@ -59,7 +60,7 @@ def test_weights_count():
     half = data["p"] > np.median(data["p"])
     data["y"] = np.where(half, data["y"], 10.0 * data["y"])
     data["w"] = half.astype(float)
-    found = repair(data, "y", "p", "w", method="smearing", progress=False)
+    found = repair(data, ColumnNames("y", "p", "w"), method="smearing", progress=False)
     assert found.learned == int(half.sum())
     ratio = found.corrected(data)[half].sum() / data["p"][half].sum()
     assert ratio == pytest.approx(np.exp(SIGMA**2 / 2), rel=0.1)
@@ -77,13 +78,13 @@ def test_weights_count():
 def test_mistakes(change, told):
     data = table() | {"w": np.ones(3000)} | change
     with pytest.raises(ValueError, match=told):
-        repair(data, "y", "p", "w", progress=False)
+        repair(data, ColumnNames("y", "p", "w"), progress=False)
 
 
 def test_many_rows_are_corrected_by_what_a_sample_teaches(monkeypatch):
     monkeypatch.setattr("transun.diagnosis.repair._SAMPLE", 2000)
     data = table(9000)
-    found = repair(data, "y", "p", progress=False)
+    found = repair(data, ColumnNames("y", "p"), progress=False)
     assert 900 < found.sampled <= 2000 < found.learned == 9000
     total = found.corrected(data).sum() / data["y"].sum()
     # The error of the total of the sample, σ of y over its mean by the root of its rows, three times.

@@ -7,6 +7,7 @@ import pytest
 
 from transun import Features, LogSUN, Recipe, train
 from transun.data import HoldOutGroups, HoldOutRows, HoldOutTime, infer, read_table
+from transun.data.holdout import Split
 from transun.data.vocabulary import IdCounts
 from transun.metrics import PGR
 from transun.tables import folder
@@ -48,7 +49,7 @@ RULES = [HoldOutRows(), HoldOutGroups("user_id"), HoldOutTime("day")]
 
 @pytest.mark.parametrize("rule", RULES, ids=str)
 def test_every_row_with_a_target_is_in_one_part(path, rule):
-    surveyed = survey_folder(path, "gmv", hold_out=rule, test_share=0.3, valid_share=0.2, seed=1, progress=False)
+    surveyed = survey_folder(path, "gmv", Split(rule, 0.3, 0.2, seed=1), progress=False)
     parts = [read_table(part)["number"].to_numpy() for part in (surveyed.train, surveyed.valid, surveyed.test)]
     assert [len(part) for part in parts] == [len(part) for part in (surveyed.train, surveyed.valid, surveyed.test)]
     table = read_table(path)
@@ -61,17 +62,17 @@ def test_every_row_with_a_target_is_in_one_part(path, rule):
 
 
 def test_whole_users_and_the_last_days_are_held_out(path):
-    users = survey_folder(path, "gmv", hold_out=HoldOutGroups("user_id"), test_share=0.3, progress=False)
+    users = survey_folder(path, "gmv", Split(HoldOutGroups("user_id"), 0.3), progress=False)
     parts = [set(read_table(part)["user_id"].to_pylist()) for part in (users.train, users.valid, users.test)]
     assert sum(map(len, parts)) == len(set.union(*parts)) == 40
-    days = survey_folder(path, "gmv", hold_out=HoldOutTime("day"), test_share=0.3, progress=False)
+    days = survey_folder(path, "gmv", Split(HoldOutTime("day"), 0.3), progress=False)
     train, valid, test = (read_table(part)["day"].to_numpy() for part in (days.train, days.valid, days.test))
     assert train.max() < valid.min()
     assert valid.max() < test.min()
 
 
 def test_the_features_of_a_small_folder_are_those_of_its_rows_in_memory(path):
-    surveyed = survey_folder(path, "gmv", exclude=["number"], test_share=0.2, progress=False)
+    surveyed = survey_folder(path, "gmv", Split(test_share=0.2), exclude=["number"], progress=False)
     rows = read_table(surveyed.train)
     fitted = surveyed.fitted()
     assert fitted == Features(surveyed.features.columns, surveyed.features.why).fit(rows)

@@ -40,9 +40,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from transun.cli.training import SplitRows
-    from transun.data import HoldOut
-    from transun.tables.plan import Only, Plan
-    from transun.training.recipe import Recipe
+    from transun.data.holdout import Split
+    from transun.tables.plan import Plan
 
 
 @app.command()
@@ -98,13 +97,14 @@ def fit(
     Example: transun fit orders.csv --target gmv --exclude refunded --epochs 3 --out model
     """
     from transun.cli.training import TrainingJob, choose_segments, make_recipe, resume_file, show_hold_out, show_report
-    from transun.data.holdout import parse_hold_out
+    from transun.data.holdout import Split, parse_hold_out
     from transun.report.formatting import as_json as dump
     from transun.report.formatting import visible_line
     from transun.support.group import current_group
-    from transun.tables.folder import is_larger_than_memory
+    from transun.tables.folder import is_streamed
     from transun.tables.model import tabm
     from transun.tables.plan import parse_head, parse_only
+    from transun.tables.training import require_streamable
 
     recipe = make_recipe(
         rate=rate,
@@ -123,37 +123,33 @@ def fit(
     )
     if head is not None:
         parse_head(head)
-    request = _Request(
-        target,
-        weight,
-        tuple(exclude or ()),
-        tuple(by or ()),
-        head,
-        parse_only(only),
-        parse_hold_out(holdout or "rows"),
-        exposure,
-    )
-    if target in request.by:
+    alone = parse_only(only)
+    split = Split(parse_hold_out(holdout or "rows"), test_share, valid_share, seed)
+    excluded = list(dict.fromkeys([*(exclude or ()), *split.rule.useless]))
+    columns = _Columns(target, weight, exposure, excluded, by or [])
+    if target in columns.by:
         raise ValueError(f"segments by the target {target!r} would call every model biased: use columns known before")
     group = current_group()
     with readable(data) as source:
-        # One rank decides for all: each has its own free memory.
-        streamed = group.from_leader(lambda: is_larger_than_memory(source)) if stream is None else stream
-        split = request.in_folder if streamed else request.in_memory
-        rows, plan, dropped = split(source, recipe, test_share, progress)
-        segments = choose_segments(plan, request.by, rows.held_out_sample)
+        if is_streamed(source, stream):
+            require_streamable(recipe)
+            rows = columns.in_folder(source, split, progress)
+        else:
+            rows = columns.in_memory(source, split)
+        plan = rows.plan(target, head=head, exclude=excluded, weight=weight, only=alone, exposure=exposure)
+        segments = choose_segments(plan, columns.by, rows.held_out_sample)
         group.from_leader(lambda: new_folder(out))
         resume_path = group.from_leader(lambda: resume_file(out, resume))
         if not as_json:
-            if dropped:
-                typer.echo(f"{dropped:,} rows without a target are left out.")
+            if rows.dropped:
+                typer.echo(f"{rows.dropped:,} rows without a target are left out.")
             _show_plan(plan, rows.held_out_count, segments)
             if rows.remark:
                 typer.echo(visible_line(rows.remark))
-            show_hold_out(request.rule, rows, seed)
+            show_hold_out(rows)
             if holdout is None:
                 _show_advice(rows.sample, plan)
-        job = TrainingJob(data_name(data), plan, recipe, rows, segments, out, test_share, unit=unit)
+        job = TrainingJob(data_name(data), plan, recipe, rows, segments, out, unit=unit)
         report = job.run(tabm(plan.features), resume_path, progress)
     if report is None:
         return
@@ -164,77 +160,32 @@ def fit(
 
 
 @dataclass(frozen=True)
-class _Request:
-    """What the options ask for, and the rows and the plan that follow, in memory or streamed."""
+class _Columns:
+    """The columns that the options name, and the rows with them, in memory or streamed."""
 
     target: str
     weight: str | None
-    exclude: tuple[str, ...]
-    by: tuple[str, ...]
-    head: str | None
-    only: "Only | None"
-    rule: "HoldOut"
     exposure: str | None
+    exclude: list[str]
+    by: list[str]
 
-    @property
-    def excluded(self) -> list[str]:
-        return list(dict.fromkeys([*self.exclude, *self.rule.useless]))
-
-    def in_memory(
-        self, source: Path, recipe: "Recipe", test_share: float, progress: bool | None
-    ) -> "tuple[SplitRows, Plan, int]":
+    def in_memory(self, source: Path, split: "Split") -> "SplitRows":
         from transun.cli.training import RowsInMemory
-        from transun.data import drop_missing, read_table
+        from transun.data import read_table
         from transun.data.schema import require_columns
-        from transun.tables.plan import make_plan
-        from transun.tables.training import hold_out
 
         table = read_table(source)
-        weights = [name for name in (self.weight, self.exposure) if name]
-        require_columns(table.column_names, [self.target, *weights, *self.exclude, *self.by, *self.rule.columns])
-        table, dropped = drop_missing(table, self.target)
-        if not len(table):
-            raise ValueError(f"no row has a target {self.target!r}: name another column")
-        rows, test = hold_out(table, test_share, recipe.seed, self.rule)
-        plan = make_plan(
-            rows,
-            self.target,
-            head=self.head,
-            exclude=self.excluded,
-            weight=self.weight,
-            only=self.only,
-            exposure=self.exposure,
-        )
-        return RowsInMemory(rows, test, self.rule), plan, dropped
+        numbers = [name for name in (self.target, self.weight, self.exposure) if name]
+        require_columns(table.column_names, [*numbers, *self.exclude, *self.by, *split.rule.columns])
+        return RowsInMemory.of(table, self.target, split)
 
-    def in_folder(
-        self, source: Path, recipe: "Recipe", test_share: float, progress: bool | None
-    ) -> "tuple[SplitRows, Plan, int]":
+    def in_folder(self, source: Path, split: "Split", progress: bool | None) -> "SplitRows":
         from transun.cli.training import RowsInFolder
-        from transun.tables.folder import survey_folder
-        from transun.tables.plan import make_plan
-        from transun.tables.training import require_streamable, require_test_share
-        from transun.training.recipe import MOST_VALID
 
-        require_test_share(test_share)
         if self.exposure is not None:
             raise ValueError("--exposure is for tables that fit into memory: add --no-stream, or leave it out")
-        require_streamable(recipe)
-        folder = survey_folder(
-            source,
-            self.target,
-            weight=self.weight,
-            exclude=self.excluded,
-            keep=self.by,
-            hold_out=self.rule,
-            test_share=test_share,
-            valid_share=recipe.valid_share,
-            most_valid=MOST_VALID,
-            seed=recipe.seed,
-            progress=progress,
-        )
-        plan = make_plan(folder.sample, self.target, head=self.head, weight=self.weight, only=self.only, folder=folder)
-        return RowsInFolder(folder, self.rule, progress), plan, folder.dropped
+        settings = {"weight": self.weight, "exclude": self.exclude, "keep": self.by}
+        return RowsInFolder.of(source, self.target, split, progress, **settings)
 
 
 def _show_plan(plan: "Plan", held_out: int, segments: tuple[str, ...]) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from transun.backbones import Backbone
-    from transun.data import HoldOut
+    from transun.data.holdout import Split
     from transun.diagnosis.result import ModelAssessment
     from transun.report.model import ModelReport
     from transun.support.group import Group
@@ -82,7 +82,16 @@ def resume_file(out: Path, resume: bool) -> Path:
 
 
 class SplitRows(ABC):
-    """Training rows, and rows held out for the certificate."""
+    """Training rows, and rows held out for the certificate.
+
+    Attributes:
+        split: how they were divided.
+        dropped: how many rows are left out because they have no target.
+
+    """
+
+    split: "Split"
+    dropped: int
 
     @property
     @abstractmethod
@@ -110,8 +119,12 @@ class SplitRows(ABC):
         return ""
 
     @abstractmethod
-    def words(self, seed: int) -> str:
+    def words(self) -> str:
         """How the rows held out were chosen."""
+
+    @abstractmethod
+    def plan(self, target: str, **settings: Any) -> "Plan":
+        """The plan of a training on these rows; further settings are those of `transun.tables.plan.make_plan`."""
 
     @abstractmethod
     def train(self, plan: "Plan", backbone: "Backbone", recipe: "Recipe", **settings: Any) -> "TableModel":
@@ -128,11 +141,23 @@ class SplitRows(ABC):
 
 @dataclass(frozen=True)
 class RowsInMemory(SplitRows):
-    """Tables of training rows and of rows held out by a rule."""
+    """A table of training rows, and a table of rows held out."""
 
+    split: "Split"
+    dropped: int
     rows: "pa.Table"
     test: "pa.Table"
-    rule: "HoldOut"
+
+    @classmethod
+    def of(cls, table: "pa.Table", target: str, split: "Split") -> "RowsInMemory":
+        """The rows of a table that have a target, divided."""
+        from transun.data import drop_missing
+        from transun.tables.training import hold_out
+
+        known, dropped = drop_missing(table, target)
+        if not len(known):
+            raise ValueError(f"no row has a target {target!r}: name another column")
+        return cls(split, dropped, *hold_out(known, split.test_share, split.seed, split.rule))
 
     @property
     def held_out(self) -> "pa.Table":
@@ -150,18 +175,23 @@ class RowsInMemory(SplitRows):
     def sample(self) -> "pa.Table":
         return self.rows
 
-    def words(self, seed: int) -> str:
-        return self.rule.words(self.test, seed)
+    def words(self) -> str:
+        return self.split.rule.words(self.test, self.split.seed)
+
+    def plan(self, target: str, **settings: Any) -> "Plan":
+        from transun.tables.plan import make_plan
+
+        return make_plan(self.rows, target, **settings)
 
     def train(self, plan: "Plan", backbone: "Backbone", recipe: "Recipe", **settings: Any) -> "TableModel":
         from transun.tables.training import train_plan
 
-        return train_plan(plan, self.rows, backbone, recipe, by=self.rule, **settings)
+        return train_plan(plan, self.rows, backbone, recipe, by=self.split.rule, **settings)
 
     def assess(self, model: "TableModel", by: Sequence[str], group: "Group") -> "ModelAssessment":
         from transun.diagnosis.evaluation import evaluate_held_out
 
-        return evaluate_held_out(model, self.test, by, self.rule.cluster, group=group)
+        return evaluate_held_out(model, self.test, by, self.split.rule.cluster, group=group)
 
     def seen_share(self, model: "TableModel") -> float:
         return model.seen_share(self.test)
@@ -171,9 +201,20 @@ class RowsInMemory(SplitRows):
 class RowsInFolder(SplitRows):
     """Parts of a folder that is larger than memory."""
 
+    split: "Split"
+    dropped: int
     folder: "StreamedFolder"
-    rule: "HoldOut"
     progress: bool | None
+
+    @classmethod
+    def of(cls, source: Path, target: str, split: "Split", progress: bool | None, **settings: Any) -> "RowsInFolder":
+        """The rows of Parquet files that have a target, divided; settings are those of `survey_folder`."""
+        from transun.tables.folder import survey_folder
+        from transun.tables.training import require_test_share
+
+        require_test_share(split.test_share)
+        folder = survey_folder(source, target, split, progress=progress, **settings)
+        return cls(split, folder.dropped, folder, progress)
 
     @property
     def held_out(self) -> Any:
@@ -195,10 +236,15 @@ class RowsInFolder(SplitRows):
     def remark(self) -> str:
         return self.folder.words()
 
-    def words(self, seed: int) -> str:
+    def words(self) -> str:
         sampled = len(self.folder.test_sample)
         note = f", seen in {sampled:,} of them" if sampled < self.held_out_count else ""
-        return self.rule.words(self.folder.test_sample, seed) + note
+        return self.split.rule.words(self.folder.test_sample, self.split.seed) + note
+
+    def plan(self, target: str, **settings: Any) -> "Plan":
+        from transun.tables.plan import make_plan
+
+        return make_plan(self.folder.sample, target, folder=self.folder, **settings)
 
     def train(self, plan: "Plan", backbone: "Backbone", recipe: "Recipe", **settings: Any) -> "TableModel":
         from transun.tables.training import train_folder
@@ -225,7 +271,6 @@ class TrainingJob:
         rows: the training rows, and the rows held out.
         by: columns of segments.
         out: the folder of the model.
-        test_share: the share of rows held out.
         base: a trained model to start from, or None.
         seen: the share of the rows held out that `base` was trained on; such rows prove nothing.
         unit: of the target, for the report.
@@ -238,7 +283,6 @@ class TrainingJob:
     rows: SplitRows
     by: tuple[str, ...]
     out: Path
-    test_share: float
     base: "TableModel | None" = None
     seen: float = 0.0
     unit: str = ""
@@ -273,13 +317,11 @@ class TrainingJob:
         assessment = self.rows.assess(model, self.by, group)
         if not group.leads:
             return None
-        words = self.rows.words(self.recipe.seed)
+        words, test_share = self.rows.words(), self.rows.split.test_share
         if not self.seen:
-            certify_folder(
-                self.out, model, self.rows.held_out, assessment, f"{self.test_share:g} of {self.name}: {words}"
-            )
+            certify_folder(self.out, model, self.rows.held_out, assessment, f"{test_share:g} of {self.name}: {words}")
             save_intervals(model.with_intervals(self.rows.held_out_sample).intervals, self.out)
-        report = model_report(self.name, self.plan, self.recipe, self.test_share, words, model, assessment, self.unit)
+        report = model_report(self.name, self.plan, self.recipe, test_share, words, model, assessment, self.unit)
         document = model_document(report)
         texts = {"html": document.html(), "md": document.markdown(), "json": as_json(report) + "\n"}
         write_texts(self.out, {f"report.{ending}": text for ending, text in texts.items()})
@@ -302,12 +344,12 @@ def choose_segments(plan: "Plan", by: Sequence[str], test: "pa.Table") -> tuple[
     return tuple(few[:_MOST_COLUMNS])
 
 
-def show_hold_out(rule: "HoldOut", rows: SplitRows, seed: int) -> None:
+def show_hold_out(rows: SplitRows) -> None:
     """Say which rows are held out, and which columns therefore are no features."""
     from transun.report.formatting import visible_line
 
-    typer.echo(visible_line(f"held out: {rows.words(seed)}"))
-    for name in rule.useless:
+    typer.echo(visible_line(f"held out: {rows.words()}"))
+    for name in rows.split.rule.useless:
         typer.echo(visible_line(f"{name!r} is no feature: rows held out have none of the values of training rows"))
 
 

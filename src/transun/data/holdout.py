@@ -18,7 +18,7 @@ from transun.support.extras import need
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["HoldOut", "HoldOutGroups", "HoldOutRows", "HoldOutTime", "parse_hold_out", "recommend_hold_out"]
+__all__ = ["HoldOut", "HoldOutGroups", "HoldOutRows", "HoldOutTime", "Split", "parse_hold_out", "recommend_hold_out"]
 
 # Ids with more values than this are probably those of users, shops or items, of which new ones appear.
 _MANY = 100
@@ -183,6 +183,24 @@ class HoldOutGroups(HoldOut):
 
     def __str__(self) -> str:
         return f"group:{self.column}"
+
+
+@dataclass(frozen=True)
+class Split:
+    """How rows are divided into training rows, validation rows, and test rows that only the certificate sees.
+
+    Args:
+        rule: how test rows and validation rows are chosen.
+        test_share: the share of test rows among all rows.
+        valid_share: the share of validation rows among the others.
+        seed: of the hashes by which rows or groups are chosen.
+
+    """
+
+    rule: HoldOut = HoldOutRows()
+    test_share: float = 0.0
+    valid_share: float = 0.1
+    seed: int = 0
 
 
 def parse_hold_out(text: str) -> HoldOut:

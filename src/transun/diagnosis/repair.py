@@ -23,7 +23,7 @@ from transun.diagnosis.correction_trials import (
 )
 from transun.diagnosis.interval import ratio_interval
 from transun.diagnosis.moments import Floats, RatioMoments
-from transun.diagnosis.reading import require_squarable
+from transun.diagnosis.reading import ColumnNames, require_squarable
 from transun.diagnosis.result import CorrectionResult
 from transun.diagnosis.retransformation import retransformation_test
 from transun.diagnosis.shape import effective_rows
@@ -57,7 +57,7 @@ class Repair:
 
     def corrected(self, source: Any) -> Floats:
         """The corrected predictions (n,) of all rows; `correct` is for tables larger than memory."""
-        chunks = open_columns(source, self.correct.numbers).chunks()
+        chunks = open_columns(source, self.correct.names.numbers).chunks()
         return np.concatenate([self.correct(chunk) for chunk in chunks])
 
 
@@ -66,34 +66,23 @@ class RowCorrection:
     """The correction of a row with a target is learned without its fold, that of another row from all of them.
 
     Args:
-        target: column of actual values.
-        pred: column of predictions.
-        weight: column of importance weights, or None.
+        names: the columns; amounts per unit of exposure are corrected, if there is an exposure.
         space: the transform that the corrections compute in.
         folds: the correction learned without each fold.
         whole: the correction learned from all rows.
         seed: of the folds, which are a hash of the row number.
-        exposure: column that amounts were collected over, or None; amounts per unit of it are corrected.
 
     """
 
-    target: str
-    pred: str
-    weight: str | None
+    names: ColumnNames
     space: NamedTransform
     folds: tuple[Correction, ...]
     whole: Correction
     seed: int
-    exposure: str | None = None
-
-    @property
-    def numbers(self) -> list[str]:
-        """The columns that decide."""
-        return [self.target, self.pred, *(name for name in (self.weight, self.exposure) if name)]
 
     def __call__(self, chunk: Chunk) -> Floats:
         """The corrected predictions (n,) of the rows of a chunk."""
-        rows = _KnownRows.of(chunk, self.target, self.pred, self.weight, self.exposure)
+        rows = _KnownRows.of(chunk, self.names)
         u = torch.from_numpy(self.space.forward(rows.pred))
         corrected = self.whole(u).double()
         fold = _fold(rows.number, self.seed)
@@ -115,12 +104,12 @@ class _KnownRows:
     exposure: Floats
 
     @staticmethod
-    def of(chunk: Chunk, target: str, pred: str, weight: str | None, exposure: str | None) -> "_KnownRows":
+    def of(chunk: Chunk, names: ColumnNames) -> "_KnownRows":
         number = np.arange(chunk.first, chunk.first + len(chunk))
-        y, p = chunk.numbers(target), chunk.numbers(pred)
-        mass = chunk.numbers(weight) if weight else np.ones(len(y))
-        _check(number, p, mass, pred, weight)
-        over = np.ones(len(y)) if exposure is None else read_exposure(chunk.table, exposure)
+        y, p = chunk.numbers(names.target), chunk.numbers(names.pred)
+        mass = chunk.numbers(names.weight) if names.weight else np.ones(len(y))
+        _check(number, p, mass, names)
+        over = np.ones(len(y)) if names.exposure is None else read_exposure(chunk.table, names.exposure)
         y, p, mass = y / over, p / over, mass * over
         known = np.isfinite(y) & (mass > 0.0)
         require_squarable(number[known], target=y[known], prediction=p[known], weight=mass[known])
@@ -143,11 +132,8 @@ class _KnownSums:
 
 def repair(
     table: Any,
-    target: str,
-    pred: str,
-    weight: str | None = None,
+    names: ColumnNames,
     *,
-    exposure: str | None = None,
     method: str | None = None,
     seed: int = 0,
     progress: bool | None = None,
@@ -160,32 +146,30 @@ def repair(
 
     Args:
         table: what `read_table` takes.
-        target: column of actual values; a row without one is corrected and not learned from.
-        pred: column of predictions, in the target's unit, of rows that the model was not trained on.
-        weight: column of importance weights.
-        exposure: column that amounts were collected over; amounts per unit of it are corrected.
+        names: the columns. A row without a target is corrected and not learned from. Predictions are in the target's
+            unit, of rows that the model was not trained on; with an exposure, amounts per unit of it are corrected.
         method: the name of a correction, as in the outcomes; None chooses the best.
         seed: of the folds.
         progress: show a bar; None shows it on a terminal.
 
     """
-    numbers = [target, pred, *(name for name in (weight, exposure) if name)]
+    numbers = names.numbers
     if len(set(numbers)) < len(numbers):
         raise ValueError(f"target, prediction, weight and exposure must be different columns, got {', '.join(numbers)}")
     rows = open_columns(table, numbers)
-    sums = rows.total(lambda chunk: _KnownRows.of(chunk, target, pred, weight, exposure).summary(), "reading", progress)
+    sums = rows.total(lambda chunk: _KnownRows.of(chunk, names).summary(), "reading", progress)
     if sums.known < FEWEST:
         raise ValueError(
-            f"{sums.known} rows have a target {target!r}: a correction needs at least {FEWEST} to learn from"
+            f"{sums.known} rows have a target {names.target!r}: a correction needs at least {FEWEST} to learn from"
         )
     sample = sums.sample.in_order()
     y, p, mass, number = (sample[name] for name in ("y", "pred", "weight", "number"))
-    trials = _trials(y, p, mass, pred)
+    trials = _trials(y, p, mass, names.pred)
     fold = _fold(number, seed)
     outcomes = run_trials(trials, y, p, mass, fold, progress)
     chosen = _choose(trials, outcomes, method)
     whole, *folds = (chosen.fit(y[of], p[of], mass[of]) for of in (fold >= 0, *(fold != k for k in range(FOLDS))))
-    correct = RowCorrection(target, pred, weight, chosen.space, tuple(folds), whole, seed, exposure)
+    correct = RowCorrection(names, chosen.space, tuple(folds), whole, seed)
     return Repair(chosen.name, outcomes, sums.known, sums.rows - sums.known, len(sample), correct)
 
 
@@ -221,14 +205,15 @@ def _choose(
     return by_name[best.name]
 
 
-def _check(number: np.ndarray, p: Floats, mass: Floats, pred: str, weight: str | None) -> None:
+def _check(number: np.ndarray, p: Floats, mass: Floats, names: ColumnNames) -> None:
     wrong = np.flatnonzero(~np.isfinite(p))
     if len(wrong):
         raise ValueError(
-            f"column {pred!r}, row {number[wrong[0]]} has no prediction: drop such rows, or fill them in by the model"
+            f"column {names.pred!r}, row {number[wrong[0]]} has no prediction: drop such rows, or fill them in by the "
+            "model"
         )
     bad = np.flatnonzero(~(mass >= 0.0))
     if len(bad):
         raise ValueError(
-            f"column {weight!r}, row {number[bad[0]]} is {mass[bad[0]]:g}: a weight is a number, not below 0"
+            f"column {names.weight!r}, row {number[bad[0]]} is {mass[bad[0]]:g}: a weight is a number, not below 0"
         )

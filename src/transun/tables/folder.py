@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from transun.data import Dataset, Features, HoldOut, HoldOutRows
+from transun.data import Dataset, Features
 from transun.data.formats import PARQUET, ParquetPart, find_files
+from transun.data.holdout import Split
 from transun.data.inference import guess
 from transun.data.parquet import ParquetFiles, Piece, RowRange
 from transun.data.row_rules import AllOf, Finite, Not, RowRule
@@ -22,14 +23,16 @@ from transun.data.seen_rows import SeenRows
 from transun.data.stream import ParquetStream
 from transun.data.vocabulary import IdCounts
 from transun.support.extras import need
+from transun.support.group import current_group
 from transun.support.memory import free_memory
 from transun.support.paths import arrow_arguments, as_path, is_path
 from transun.support.progress import Progress
+from transun.training.recipe import MOST_VALID
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["StreamedFolder", "is_larger_than_memory", "survey_folder"]
+__all__ = ["StreamedFolder", "is_larger_than_memory", "is_streamed", "survey_folder"]
 
 # Training in memory holds the table, its encoded columns and parts of both, so a table may take this share of it.
 _SHARE = 1 / 8
@@ -53,6 +56,14 @@ def is_larger_than_memory(source: Any) -> bool:
     if format is not PARQUET or free is None:
         return False
     return _stored_bytes(files) > _SHARE * free
+
+
+def is_streamed(source: Any, stream: bool | None) -> bool:
+    """Whether training reads the rows anew in every epoch: as `stream` says, or by default if they are too many.
+
+    Rank 0 decides for all ranks, because each may have another amount of free memory.
+    """
+    return current_group().from_leader(lambda: is_larger_than_memory(source)) if stream is None else stream
 
 
 @dataclass(frozen=True)
@@ -127,16 +138,12 @@ class StreamedFolder:
 def survey_folder(
     path: Path,
     target: str,
+    split: Split = Split(),
     *,
     weight: str | None = None,
     features: Features | None = None,
     exclude: Iterable[str] = (),
     keep: Iterable[str] = (),
-    hold_out: HoldOut = HoldOutRows(),
-    test_share: float = 0.0,
-    valid_share: float = 0.1,
-    most_valid: int = 1 << 17,
-    seed: int = 0,
     progress: bool | None = None,
 ) -> StreamedFolder:
     """Read the Parquet files of a folder once: guess its columns, split its rows, count its ids and draw a sample.
@@ -147,16 +154,13 @@ def survey_folder(
     Args:
         path: a Parquet file or a folder of them.
         target: the column to predict; rows without a finite number in it are left out.
+        split: which rows are for training, validation and the certificate. There are 50,000 validation rows at most,
+            because they are held in memory.
         weight: the column of sample weights.
         features: how to read the columns; None guesses from a first look at some row groups.
         exclude: columns that a guess must leave out.
         keep: further columns of the rows held out, such as those of segments.
-        hold_out: how test and validation rows are chosen.
-        test_share: the share of rows held out for the certificate.
-        valid_share: the share of the others that are validation rows, `most_valid` at the most.
-        most_valid: see there.
-        seed: of the hashes.
-        progress: show a bar; None shows it on a terminal.
+        progress: show a progress bar; None shows it on a terminal.
 
     """
     format, paths = find_files(path)
@@ -164,15 +168,15 @@ def survey_folder(
         raise ValueError(f"{path} holds no Parquet files, which alone can be streamed for training: convert it first")
     files, excluded, weights = ParquetFiles(paths), list(exclude), [weight] if weight else []
     names = list(files.contents)
-    require_columns(names, [target, *weights, *excluded, *keep, *hold_out.columns])
+    require_columns(names, [target, *weights, *excluded, *keep, *split.rule.columns])
     known = Finite(target)
     look = _look(files, names, known)
     if features is None:
         features = guess(look, target, weight=weight, exclude=excluded)
-    share = min(valid_share, most_valid / max(sum(files.rows) * (1.0 - test_share), 1.0))
-    is_test, is_valid = hold_out.rules(look, test_share, share, seed)
+    valid_share = min(split.valid_share, MOST_VALID / max(sum(files.rows) * (1.0 - split.test_share), 1.0))
+    is_test, is_valid = split.rule.rules(look, split.test_share, valid_share, split.seed)
     sources = list(dict.fromkeys([*features.sources, target, *weights]))
-    columns = list(dict.fromkeys([*sources, *keep, *hold_out.columns]))
+    columns = list(dict.fromkeys([*sources, *keep, *split.rule.columns]))
     capacity = _sample_rows(look.select(columns))
     parts = {
         "train": _PartSurvey(AllOf((known, Not(is_test), Not(is_valid))), files, capacity, sources, features),
@@ -180,16 +184,15 @@ def survey_folder(
         "test": _PartSurvey(AllOf((known, is_test)), files, min(capacity, _LOOK_ROWS), columns),
     }
     sums = _survey(files, parts, columns, progress)
-    found = {name: ParquetPart(files.where(part.rule, sums[name].rows.tolist())) for name, part in parts.items()}
-    train, valid, test = (found[name] for name in parts)
+    train, valid, test = (ParquetPart(files.where(part.rule, sums[name].rows.tolist())) for name, part in parts.items())
     if not len(train):
         raise ValueError(f"no row of {path} with a target {target!r} is left to train on: give more rows")
-    if test_share and not len(test):
-        raise ValueError(f"{len(train)} rows cannot be split with a test share of {test_share:g}: give more rows")
+    if split.test_share and not len(test):
+        raise ValueError(f"{len(train)} rows cannot be split with a test share of {split.test_share:g}: give more rows")
     return StreamedFolder(
         train,
         valid,
-        test if test_share else None,
+        test if split.test_share else None,
         features,
         {owner: counts.joined() for owner, counts in sums["train"].counts.items()},
         sums["train"].table(),

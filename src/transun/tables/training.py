@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from transun.backbones import Backbone, Trees
 from transun.data import Features, HoldOut, HoldOutRows, read_table
+from transun.data.holdout import Split
 from transun.data.schema import require_columns
 from transun.data.seen_rows import SeenRows
 from transun.data.split import EmptyPartError
@@ -14,11 +15,11 @@ from transun.heads import Head
 from transun.models.network import Model
 from transun.support.group import current_group
 from transun.support.paths import as_path
-from transun.tables.folder import StreamedFolder, is_larger_than_memory, survey_folder
+from transun.tables.folder import StreamedFolder, is_streamed, survey_folder
 from transun.tables.model import TableModel, tabm
 from transun.tables.plan import Only, Plan, make_plan
 from transun.training.multicalibration import multicalibrate
-from transun.training.recipe import MOST_VALID, Recipe
+from transun.training.recipe import Recipe
 from transun.training.validated import fit_with_validation
 
 if TYPE_CHECKING:
@@ -83,21 +84,17 @@ def train(
 
     """
     only = "network" if base else only
-    # One rank decides for all: each has its own free memory.
-    if current_group().from_leader(lambda: is_larger_than_memory(source)) if stream is None else stream:
+    if is_streamed(source, stream):
         require_streamable(recipe)
         if valid is not None:
             raise ValueError("validation rows of a table larger than memory are a share of it: leave out `valid`")
         folder = survey_folder(
             as_path(source),
             target,
+            Split(by, valid_share=recipe.valid_share, seed=recipe.seed),
             weight=weight,
             features=features,
             exclude=exclude,
-            hold_out=by,
-            valid_share=recipe.valid_share,
-            most_valid=MOST_VALID,
-            seed=recipe.seed,
             progress=progress,
         )
         plan = make_plan(folder.sample, target, head=head, weight=weight, only=only, folder=folder, exposure=exposure)
