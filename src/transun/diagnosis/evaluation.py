@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from transun.data.columns import Chunk, Columns, Rows, S, is_numeric
+from transun.data.columns import Chunk, Columns, Rows, S
 from transun.data.exposure import read_exposure, to_rates
 from transun.data.fingerprint import fingerprint
 from transun.data.sample import HashSample
@@ -26,7 +26,7 @@ from transun.diagnosis.assessment import assess, assess_sums, require_finite, se
 from transun.diagnosis.error_sums import ErrorSums
 from transun.diagnosis.moments import Floats
 from transun.diagnosis.passes import first_pass, second_pass, segment_codes
-from transun.diagnosis.reading import ArrayRows, ColumnNames, ColumnRows, RowSource, UsableRows, usable_rows
+from transun.diagnosis.reading import ArrayRows, ColumnNames, ColumnRows, RowSource, usable_rows
 from transun.diagnosis.result import Assessment, Covered, ModelAssessment
 from transun.diagnosis.segmentation import Integers
 from transun.diagnosis.tail import ErrorTail
@@ -48,7 +48,7 @@ __all__ = [
     "INTERVAL_LEVEL",
     "Evaluation",
     "Novelty",
-    "PredictedRows",
+    "RowsWithPredictions",
     "certify_folder",
     "evaluate_held_out",
     "evaluate_model",
@@ -181,37 +181,34 @@ def evaluate_rows(
     numbers = [name for name in names.numbers if name != names.pred]
     require_columns(rows.schema.names, [*trained.sources, *numbers, *names.by])
     novelty = rows.total(partial(_novelty_of_chunk, trained, names), "evaluating", progress)
-    return _evaluation(trained, PredictedRows(trained, rows, names, progress), novelty)
+    return _evaluation(trained, ColumnRows(RowsWithPredictions(trained, rows, names), names, progress), novelty)
 
 
 @dataclass(frozen=True)
-class PredictedRows:
-    """Rows that a model predicts chunk by chunk, wherever they are, and that are assessed there; a `RowSource`."""
+class RowsWithPredictions:
+    """Rows together with the predictions of a model, which are made anew, where the rows are, each time they are read.
+
+    They are `Rows` with the columns that an assessment needs.
+    """
 
     trained: TableModel
     rows: Rows
     names: ColumnNames
-    show: bool | None = None
 
     @property
-    def by(self) -> tuple[str, ...]:
-        """The columns of segments."""
-        return self.names.by
+    def schema(self) -> "pa.Schema":
+        """Names and Arrow types of the columns."""
+        pa = need("pyarrow")
+        return self.rows.schema.append(pa.field(self.names.pred, pa.float64()))
 
-    def is_numeric(self, column: str) -> bool:
-        """Whether a column of segments holds numbers."""
-        return is_numeric(self.rows, column)
-
-    def total(self, summarise: Callable[[UsableRows], S], label: str) -> S:
-        """The sum of `summarise(rows)` over the usable rows of all chunks, with their predictions."""
-        return self.rows.total(partial(_summarise_predicted, self.trained, self.names, summarise), label, self.show)
+    def total(self, summarise: Callable[[Chunk], S], label: str = "reading", show: bool | None = None) -> S:
+        """The sum of `summarise(chunk)` over chunks with predictions."""
+        return self.rows.total(partial(_summarise_predicted, self.trained, self.names, summarise), label, show)
 
 
-def _summarise_predicted(
-    trained: TableModel, names: ColumnNames, summarise: Callable[[UsableRows], S], chunk: Chunk
-) -> S:
+def _summarise_predicted(trained: TableModel, names: ColumnNames, summarise: Callable[[Chunk], S], chunk: Chunk) -> S:
     predicted = _with_prediction(_predicted(trained, names, chunk), names)
-    return summarise(usable_rows(Chunk(chunk.first, predicted, chunk.done), names))
+    return summarise(Chunk(chunk.first, predicted, chunk.done))
 
 
 def _novelty_of_chunk(trained: TableModel, names: ColumnNames, chunk: Chunk) -> Novelty:
