@@ -14,8 +14,6 @@ __all__ = ["CAP", "Outcome", "cap_of", "joint_covariate", "outcomes_of"]
 CAP = 0.999
 """The share of users whose values are left as they are where values are capped."""
 
-_UNCAPPED, _CAPPED = "uncapped", "capped"
-
 
 @dataclass(frozen=True)
 class Outcome:
@@ -23,18 +21,24 @@ class Outcome:
 
     Attributes:
         name: of the outcome, such as "gmv per user".
-        how: how the values were treated: "uncapped", "uncapped, adjusted", "capped".
         value: (users,).
         per: (users,); None counts every user once.
         covariate: (users,), known before the test; None adjusts nothing.
+        is_capped: whether large values were cut.
 
     """
 
     name: str
-    how: str
     value: Floats
     per: Floats | None = None
     covariate: Floats | None = None
+    is_capped: bool = False
+
+    @property
+    def how(self) -> str:
+        """How the values were treated, such as "uncapped, adjusted"."""
+        capped = "capped" if self.is_capped else "uncapped"
+        return capped if self.covariate is None else f"{capped}, adjusted"
 
     def only(self, users: Any) -> "Outcome":
         """The part of some users, by a mask or by numbers."""
@@ -55,7 +59,7 @@ class Outcome:
         if not names:
             return self
         covariate = joint_covariate(self, {name: log.covariates[name] for name in names}, log.arm)
-        return replace(self, how=f"{self.how}, adjusted", covariate=covariate)
+        return replace(self, covariate=covariate)
 
     def capped(self, cap: float) -> "Outcome":
         """The outcome with the values of users cut at a cap.
@@ -63,7 +67,7 @@ class Outcome:
         Capping takes the noise of the largest values away, and the effect on them: it answers another question. If an
         arm sells more to the largest buyers, the capped effect is too small, and it can have the other sign.
         """
-        return replace(self, how=self.how.replace(_UNCAPPED, _CAPPED), value=np.minimum(self.value, cap))
+        return replace(self, value=np.minimum(self.value, cap), is_capped=True)
 
     def metric(self, **options: Any) -> Any:
         """The metric of tea-tasting for this outcome, which takes its `summary`: Welch's test and the delta method."""
@@ -104,9 +108,9 @@ def outcomes_of(log: UserLog, columns: LogColumns, cap: float | None = CAP) -> l
         cap: the share of users whose values are left as they are; None caps nothing.
 
     """
-    plain = [Outcome(f"{columns.value} per user", _UNCAPPED, log.value)]
+    plain = [Outcome(f"{columns.value} per user", log.value)]
     if log.per is not None:
-        plain.append(Outcome(f"{columns.value} per {columns.per}", _UNCAPPED, log.value, log.per))
+        plain.append(Outcome(f"{columns.value} per {columns.per}", log.value, log.per))
     names = columns.covariates
     outcomes = []
     for outcome in plain:
@@ -130,7 +134,7 @@ def joint_covariate(outcome: Outcome, covariates: Mapping[str, Floats], arm: Any
     is, because tea-tasting finds its factor itself.
 
     >>> a, b = np.array([1.0, 0.0, 1.0, 0.0]), np.array([0.0, 0.0, 1.0, 1.0])
-    >>> joint = joint_covariate(Outcome("gmv", "", 2 * a + 4 * b + 1), {"a": a, "b": b}, np.zeros(4))
+    >>> joint = joint_covariate(Outcome("gmv", 2 * a + 4 * b + 1), {"a": a, "b": b}, np.zeros(4))
     >>> np.round(joint - joint.min(), 9).tolist()
     [2.0, 0.0, 6.0, 4.0]
     """

@@ -168,6 +168,17 @@ def _codes(table: "pa.Table", name: str) -> tuple[Integers, "pa.Array"]:
     return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), encoded.dictionary
 
 
+def _first_rows(code: Integers, values: int) -> Integers:
+    """The first row of each of so many values, by the index of the value in every row (n,).
+
+    >>> _first_rows(np.array([0, 1, 0]), 2).tolist()
+    [0, 1]
+    """
+    first = np.empty(values, dtype=np.int64)
+    first[code[::-1]] = np.arange(len(code))[::-1]  # backwards, so that the first row of a value is written last
+    return first
+
+
 def _arms(table: "pa.Table", name: str, user: Integers, user_names: "pa.Array") -> tuple[Integers, tuple[str, ...]]:
     code, values = _codes(table, name)
     texts = [str(value) for value in values.to_pylist()]
@@ -182,8 +193,7 @@ def _arms(table: "pa.Table", name: str, user: Integers, user_names: "pa.Array") 
     rank[order] = np.arange(len(texts))
     code = rank[code]
     arms = tuple(texts[index] for index in order)
-    arm = np.empty(len(user_names), dtype=np.int64)
-    arm[user[::-1]] = code[::-1]  # the first row of a user is written last and stays
+    arm = code[_first_rows(user, len(user_names))]
     elsewhere = np.flatnonzero(arm[user] != code)
     if len(elsewhere):
         row, many = elsewhere[0], len(np.unique(user[elsewhere]))
@@ -213,10 +223,9 @@ def _sums(user: Integers, values: Floats, users: int) -> Floats:
 def _of_users(table: "pa.Table", name: str, user: Integers, user_names: "pa.Array") -> Floats:
     """A number that describes a user, and so is the same in all rows of one user."""
     numbers = _numbers(table, name, "write 0 for users of whom nothing was known before the test")
-    first = np.empty(len(user_names))
-    first[user[::-1]] = numbers[::-1]
-    _refuse_change(name, np.flatnonzero(first[user] != numbers), user, user_names)
-    return first
+    of_users = numbers[_first_rows(user, len(user_names))]
+    _refuse_change(name, np.flatnonzero(of_users[user] != numbers), user, user_names)
+    return of_users
 
 
 def _segments(table: "pa.Table", names: tuple[str, ...], user: Integers, user_names: "pa.Array") -> "pa.Table | None":
@@ -224,8 +233,7 @@ def _segments(table: "pa.Table", names: tuple[str, ...], user: Integers, user_na
     if not names:
         return None
     pa = need("pyarrow")
-    row = np.empty(len(user_names), dtype=np.int64)
-    row[user[::-1]] = np.arange(len(user))[::-1]
+    row = _first_rows(user, len(user_names))
     for name in names:
         array = column_array(table, name)
         code = array.dictionary_encode("encode").indices.to_numpy(zero_copy_only=False)
@@ -246,8 +254,7 @@ def _refuse_repeated_ids(table: "pa.Table", name: str | None) -> None:
     if name is None:
         return
     code, values = _codes(table, name)
-    first = np.full(len(values), -1)
-    first[code[::-1]] = np.arange(len(code))[::-1]
+    first = _first_rows(code, len(values))
     repeated = np.flatnonzero(first[code] != np.arange(len(code)))
     if len(repeated):
         row = repeated[0]
