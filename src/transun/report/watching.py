@@ -66,32 +66,30 @@ class WatchReport:
         """What has changed, in a few sentences."""
         result = self.result
         if not result.alarm:
-            total = result.series[0]
             return (
-                f"No change found since {self.calendar.name(result.since)}: what came is {ratio(total.ratio)} times "
-                "what was expected, which is within the usual scatter."
+                f"No change found since {self.calendar.name(result.since)}: what came is {ratio(result.total.ratio)} "
+                "times what was expected, which is within the usual scatter."
             )
-        late, inputs = result.changed("delay"), result.changed("inputs")
-        amounts = result.changed("total", "segment")
-        sentences = [self._amount(series) for series in amounts]
-        if late:
-            begin = self.calendar.name(late[0].since)
-            direction = "later" if late[0].evidence.up else "earlier"
-            sentences.insert(0, f"Amounts arrive {direction} than they used to, probably since {begin}.")
-            if amounts:
+        delay, inputs = result.delay, result.inputs
+        amounts = [("total", result.total), *((visible(name), series) for name, series in result.segments)]
+        sentences = [self._amount(name, series) for name, series in amounts if series.changed]
+        if delay is not None and delay.changed:
+            begin = self.calendar.name(delay.since)
+            direction = "later" if delay.evidence.up else "earlier"
+            if sentences:
                 sentences.append("As long as the delay is not the usual one, totals may be off for that reason alone.")
-        if inputs:
-            begin, up = self.calendar.name(inputs[0].since), inputs[0].evidence.up
+            sentences.insert(0, f"Amounts arrive {direction} than they used to, probably since {begin}.")
+        if inputs is not None and inputs.changed:
+            begin, up = self.calendar.name(inputs.since), inputs.evidence.up
             sentences.append(
                 f"The rows themselves have changed, probably since {begin}: they are predicted "
                 f"{'higher' if up else 'lower'} on average. That alone does not make a prediction wrong."
             )
         return " ".join(sentences)
 
-    def _amount(self, series: WatchedSeries) -> str:
-        where = "In total" if series.what == "total" else f"In {visible(series.name)}"
+    def _amount(self, name: str, series: WatchedSeries) -> str:
         return (
-            f"{where}, {share(abs(series.ratio - 1.0), 1)} {'more' if series.ratio > 1.0 else 'less'} comes than was "
+            f"In {name}, {share(abs(series.ratio - 1.0), 1)} {'more' if series.ratio > 1.0 else 'less'} comes than was "
             f"expected, probably since {self.calendar.name(series.since)}."
         )
 
@@ -109,7 +107,7 @@ def watch_json(report: WatchReport) -> str:
             "since": report.calendar.name(result.since),
             "until": report.calendar.name(result.periods - 1),
             "false_alarms_per_year": LEVEL,
-            "series": [_entry(report, series) for series in result.series],
+            "series": [_entry(report, *watched) for watched in result.series()],
             "delay_curve": result.curve.arrived.tolist(),
             "skipped": [*report.skipped, *result.skipped],
         },
@@ -117,11 +115,11 @@ def watch_json(report: WatchReport) -> str:
     )
 
 
-def _entry(report: WatchReport, series: WatchedSeries) -> dict[str, Any]:
+def _entry(report: WatchReport, kind: str, segment: str, series: WatchedSeries) -> dict[str, Any]:
     evidence, alarm = series.evidence, series.evidence.alarm
     return {
-        "what": series.what,
-        "segment": series.name,
+        "what": kind,
+        "segment": segment,
         "changed": series.changed,
         "alarm_at": None if alarm is None else report.calendar.name(int(series.periods[alarm])),
         "probably_since": report.calendar.name(series.since) if series.changed else None,
@@ -141,7 +139,7 @@ def watch_document(report: WatchReport) -> Document:
     skipped = [*report.skipped, *result.skipped]
     sections = [
         Section("Everything that is watched", [table]),
-        Section("What came, against what was expected", [_chart(report, result.series[0])]),
+        Section("What came, against what was expected", [_chart(report, result.total)]),
         *([_delay(report)] if len(result.curve.arrived) > 1 else []),
         Section("How this was computed, and what was left out", [Items(_how(report)), *_left_out(skipped)]),
         Section("Words", [Glossary(_TERMS)]),
@@ -162,7 +160,7 @@ def watch_document(report: WatchReport) -> Document:
 
 
 def _facts(report: WatchReport) -> Facts:
-    total = report.result.series[0]
+    total = report.result.total
     facts = [
         ("came / expected", ratio(float(total.actual.sum() / total.expected.sum())), "over the whole watch"),
         ("came", number(float(total.actual.sum())), ""),
@@ -176,13 +174,13 @@ def _facts(report: WatchReport) -> Facts:
 
 def _table(report: WatchReport) -> Table:
     rows = []
-    for series in report.result.series:
+    for kind, segment, series in report.result.series():
         evidence = series.evidence
         reached = float(evidence.log_e.max()) / evidence.threshold
         flag = ("flag", "changed") if series.changed else ()
         since = report.calendar.name(series.since) if series.changed else "–"
-        name = visible(series.name) or _KINDS[series.what]
-        shown = "–" if series.what in ("delay", "inputs") else ratio(series.ratio)
+        name = visible(segment) or _KINDS[kind]
+        shown = "–" if kind in ("delay", "inputs") else ratio(series.ratio)
         rows.append(
             [
                 Cell(name),

@@ -1,4 +1,4 @@
-"""Predictions and actual amounts from tables: joined by id, counted in periods."""
+"""Predictions and actual amounts from tables: joined by id, summed by period."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,6 +23,8 @@ Every = Literal["day", "week", "month"]
 """The length of a period."""
 
 _A_YEAR = {"day": 365, "week": 52, "month": 12}
+# Weeks begin on Mondays, and the first of January 1970, from which numpy counts, was a Thursday.
+_MONDAY = 3
 # Segments of a column that are watched, the largest ones; the others are one segment.
 _MOST_SEGMENTS = 10
 
@@ -75,16 +77,22 @@ class Calendar:
     def name(self, period: int) -> str:
         """The first day of a period, or its month."""
         begin = int(self._number(np.array([self.first], "datetime64[D]"))[0]) + period
-        if self.every == "month":
-            return str(np.datetime64(begin, "M"))
-        return str(np.datetime64(begin * (7 if self.every == "week" else 1) - (3 if self.every == "week" else 0), "D"))
+        match self.every:
+            case "month":
+                return str(np.datetime64(begin, "M"))
+            case "week":
+                return str(np.datetime64(7 * begin - _MONDAY, "D"))
+            case "day":
+                return str(np.datetime64(begin, "D"))
 
     def _number(self, days: NDArray[np.datetime64]) -> Integers:
-        if self.every == "month":
-            return days.astype("datetime64[M]").astype(np.int64)
-        count = days.astype("datetime64[D]").astype(np.int64)
-        # The first of January 1970 was a Thursday, and weeks begin on Mondays.
-        return (count + 3) // 7 if self.every == "week" else count
+        match self.every:
+            case "month":
+                return days.astype("datetime64[M]").astype(np.int64)
+            case "week":
+                return (days.astype("datetime64[D]").astype(np.int64) + _MONDAY) // 7
+            case "day":
+                return days.astype("datetime64[D]").astype(np.int64)
 
 
 def join_arrivals(
@@ -95,9 +103,9 @@ def join_arrivals(
     An id is predicted once; it may have several amounts, which add up, or none yet.
 
     Args:
-        predicted: a row a prediction.
-        actual: a row an amount.
-        columns: their names.
+        predicted: one prediction per row.
+        actual: one amount per row.
+        columns: the names of the columns.
         every: the length of a period.
 
     """
@@ -140,7 +148,7 @@ def join_arrivals(
 
 
 def _rows_of_ids(predicted: "pa.Table", actual: "pa.Table", name: str) -> Integers:
-    """Of each actual amount the row of its prediction, or -1."""
+    """For each actual amount, the row of its prediction; -1 where it has none."""
     pa, compute = need("pyarrow"), need("pyarrow.compute")
     of_predicted, of_actual = (as_ids(f"column {name!r}", column_array(table, name)) for table in (predicted, actual))
     if of_predicted.type != of_actual.type:

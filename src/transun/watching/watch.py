@@ -63,20 +63,16 @@ class PredictedRows:
 
 @dataclass(frozen=True)
 class WatchedSeries:
-    """One thing that is watched: the total, a segment, the delay or the inputs.
+    """What was expected in each watched period, what came, and the evidence of a change.
 
     Args:
-        what: "total", "segment", "delay" or "inputs".
-        name: the segment, empty for the others.
         evidence: of a change, after each watched period.
-        actual: what came in the watched periods, or what is compared; by period.
-        expected: what was expected; by period.
+        actual: what came, by period.
+        expected: what was expected, by period.
         periods: the number of each watched period, counted from the first of the data.
 
     """
 
-    what: str
-    name: str
     evidence: Evidence
     actual: Floats
     expected: Floats
@@ -101,10 +97,13 @@ class WatchedSeries:
 
 @dataclass(frozen=True)
 class WatchResult:
-    """What watching has shown: the total first, then segments, the delay where there is one, and the inputs.
+    """What watching has shown.
 
     Args:
-        series: everything that is watched.
+        total: the amounts of all rows.
+        segments: the name of each segment, its column and value such as "country IT", and its amounts.
+        delay: how late amounts arrive; None where it could not be watched. A ratio above 1 means later than usual.
+        inputs: the mean prediction; None where it could not be watched. A ratio above 1 means higher than usual.
         curve: the delay curve of the history.
         since: the first watched period.
         periods: how many periods there are in all.
@@ -112,20 +111,25 @@ class WatchResult:
 
     """
 
-    series: tuple[WatchedSeries, ...]
+    total: WatchedSeries
+    segments: tuple[tuple[str, WatchedSeries], ...]
+    delay: WatchedSeries | None
+    inputs: WatchedSeries | None
     curve: DelayCurve
     since: int
     periods: int
     skipped: tuple[str, ...] = ()
 
-    def changed(self, *whats: str) -> list[WatchedSeries]:
-        """The series of these kinds in which a change is called."""
-        return [series for series in self.series if series.what in whats and series.changed]
+    def series(self) -> list[tuple[str, str, WatchedSeries]]:
+        """Everything that is watched: its kind ("total", "segment", "delay" or "inputs"), its segment, and itself."""
+        segments = [("segment", name, series) for name, series in self.segments]
+        others = [(kind, "", series) for kind, series in (("delay", self.delay), ("inputs", self.inputs)) if series]
+        return [("total", "", self.total), *segments, *others]
 
     @property
     def alarm(self) -> bool:
         """Whether any change is called."""
-        return any(series.changed for series in self.series)
+        return any(series.changed for _, _, series in self.series())
 
 
 def watch(rows: PredictedRows, since: int, periods_a_year: int, level: float = LEVEL) -> WatchResult:
@@ -162,90 +166,92 @@ def watch(rows: PredictedRows, since: int, periods_a_year: int, level: float = L
         raise ValueError("nothing was predicted or nothing arrived before the watch: are ids and times the right ones?")
     known = _until(amounts, since - 1)
     curve = DelayCurve.of(known[:since], since - 1)
+    watched = _Watch(since, periods_a_year, level, curve)
     skipped: list[str] = []
-    step = max(1, round(periods_a_year / _STARTS))
-    total = ChangeWatch(periods_a_year, step, _SIZES, level * _TOTAL)
-    series = [_amounts(total, "total", "", predicted, amounts, curve, since)]
+    total = watched.amounts(_TOTAL, "the total", predicted, amounts)
     parts = [
         (f"{column} {title}", codes == index)
         for column, (codes, titles) in rows.segments.items()
         for index, title in enumerate(titles)
     ]
+    segments = []
     for name, inside in parts:
-        part = ChangeWatch(periods_a_year, step, _SIZES, level * _SEGMENTS / len(parts))
         try:
-            series.append(_amounts(part, "segment", name, *rows.totals(inside), curve, since))
+            segments.append((name, watched.amounts(_SEGMENTS / len(parts), name, *rows.totals(inside))))
         except ValueError:
             skipped.append(f"the segment {name} has too few periods with predictions and amounts to be watched")
-    late = _delay(rows, predicted, amounts, curve, since, periods_a_year, step, level * _DELAY)
-    inputs = _inputs(rows, predicted, since, periods_a_year, step, level * _INPUTS)
-    series += [each for each in (late, inputs) if each is not None]
-    if late is None and len(curve.arrived) > 1:
+    delay = watched.delay(predicted, amounts)
+    if delay is None and len(curve.arrived) > 1:
         skipped.append("the delay was not watched: too few periods have both early and late arrivals")
-    return WatchResult(tuple(series), curve, since, rows.last + 1, tuple(skipped))
+    counts = np.bincount(rows.period, minlength=len(predicted))[: len(predicted)]
+    inputs = watched.inputs(predicted, counts)
+    return WatchResult(total, tuple(segments), delay, inputs, curve, since, rows.last + 1, tuple(skipped))
 
 
-def _amounts(
-    change: ChangeWatch, what: str, name: str, predicted: Floats, amounts: Floats, curve: DelayCurve, since: int
-) -> WatchedSeries:
-    """Arrivals of each period against those expected, the variance of both growing with the amount."""
-    actual, expected = (arrivals_by_delay(each).sum(1) for each in (amounts, curve.expected(predicted)))
-    usable = np.flatnonzero(expected > 0.0)
-    if (usable < since).sum() < _FEWEST_PERIODS or not (usable >= since).any():
-        raise ValueError(f"{name or 'the total'} has predictions in too few periods")
-    unit = expected[usable[usable < since]].mean()
-    x = (actual - expected)[usable] / np.sqrt(expected[usable] * unit)
-    before = usable < since
-    watched = usable[~before]
-    return WatchedSeries(what, name, change(x[before], x[~before]), actual[watched], expected[watched], watched)
+@dataclass(frozen=True)
+class _Watch:
+    """Looks for changes in several series.
 
+    Args:
+        since: the first watched period.
+        horizon: the most periods that can be watched.
+        level: the probability of any false alarm, of which each series gets a share.
+        curve: the delay curve of the history.
 
-def _delay(
-    rows: PredictedRows,
-    predicted: Floats,
-    amounts: Floats,
-    curve: DelayCurve,
-    since: int,
-    horizon: int,
-    step: int,
-    level: float,
-) -> WatchedSeries | None:
-    """Late arrivals against early ones, each relative to what was expected."""
-    actual, expected = (arrivals_by_delay(each) for each in (amounts, curve.expected(predicted)))
-    late = np.arange(len(curve.arrived)) > curve.half
-    sums = [each[:, part].sum(1) for each in (actual, expected) for part in (~late, late)]
-    usable = np.flatnonzero((sums[2] > 0.0) & (sums[3] > 0.0))
-    if (usable < since).sum() <= _FEWEST_PERIODS or not (usable >= since).any():
-        return None
-    early_ratio, late_ratio = (sums[index][usable] / sums[index + 2][usable] for index in (0, 1))
-    return _level_series(
-        "delay", late_ratio - early_ratio, usable, since, ChangeWatch(horizon, step, _DELAY_SIZES, level)
-    )
+    """
 
+    since: int
+    horizon: int
+    level: float
+    curve: DelayCurve
 
-def _inputs(
-    rows: PredictedRows, predicted: Floats, since: int, horizon: int, step: int, level: float
-) -> WatchedSeries | None:
-    """The mean prediction of each period."""
-    count = np.bincount(rows.period, minlength=len(predicted))[: len(predicted)]
-    usable = np.flatnonzero((count > 0) & (predicted > 0.0))
-    if (usable < since).sum() <= _FEWEST_PERIODS or not (usable >= since).any():
-        return None
-    mean = np.log(predicted[usable] / count[usable])
-    return _level_series("inputs", mean, usable, since, ChangeWatch(horizon, step, _SIZES, level))
+    def amounts(self, share: float, name: str, predicted: Floats, amounts: Floats) -> WatchedSeries:
+        """Arrivals of each period against those expected, the variance of both growing with the amount."""
+        actual, expected = (arrivals_by_delay(each).sum(1) for each in (amounts, self.curve.expected(predicted)))
+        usable = np.flatnonzero(expected > 0.0)
+        before = usable < self.since
+        if before.sum() < _FEWEST_PERIODS or before.all():
+            raise ValueError(f"{name} has predictions in too few periods")
+        unit = expected[usable[before]].mean()
+        x = (actual - expected)[usable] / np.sqrt(expected[usable] * unit)
+        watched = usable[~before]
+        evidence = self._change(share, _SIZES)(x[before], x[~before])
+        return WatchedSeries(evidence, actual[watched], expected[watched], watched)
 
+    def delay(self, predicted: Floats, amounts: Floats) -> WatchedSeries | None:
+        """Late arrivals against early ones, each relative to what was expected."""
+        actual, expected = (arrivals_by_delay(each) for each in (amounts, self.curve.expected(predicted)))
+        late = np.arange(len(self.curve.arrived)) > self.curve.half
+        actual_early, actual_late, expected_early, expected_late = (
+            each[:, part].sum(1) for each in (actual, expected) for part in (~late, late)
+        )
+        usable = np.flatnonzero((expected_early > 0.0) & (expected_late > 0.0))
+        early_ratio = actual_early[usable] / expected_early[usable]
+        late_ratio = actual_late[usable] / expected_late[usable]
+        return self._level_series(self._change(_DELAY, _DELAY_SIZES), late_ratio - early_ratio, usable)
 
-def _level_series(what: str, values: Floats, usable: Integers, since: int, change: ChangeWatch) -> WatchedSeries | None:
-    """A series whose usual level is not known: each value is compared with those before it."""
-    residuals, periods = recursive_residuals(values), usable[1:]
-    before = periods < since
-    if not residuals[before].any():
-        return None
-    usual = float(values[:-1][before].mean())
-    shift = 1.0 + values[1:][~before] - usual
-    return WatchedSeries(
-        what, "", change(residuals[before], residuals[~before]), shift, np.ones(len(shift)), periods[~before]
-    )
+    def inputs(self, predicted: Floats, counts: Integers) -> WatchedSeries | None:
+        """The mean prediction of each period, from predicted totals and numbers of rows."""
+        usable = np.flatnonzero((counts > 0) & (predicted > 0.0))
+        mean = np.log(predicted[usable] / counts[usable])
+        return self._level_series(self._change(_INPUTS, _SIZES), mean, usable)
+
+    def _level_series(self, change: ChangeWatch, values: Floats, usable: Integers) -> WatchedSeries | None:
+        """A series whose usual level is not known: each value is compared with those before it."""
+        if (usable < self.since).sum() <= _FEWEST_PERIODS or not (usable >= self.since).any():
+            return None
+        residuals, periods = recursive_residuals(values), usable[1:]
+        before = periods < self.since
+        if not residuals[before].any():
+            return None
+        usual = float(values[:-1][before].mean())
+        shift = 1.0 + values[1:][~before] - usual
+        evidence = change(residuals[before], residuals[~before])
+        return WatchedSeries(evidence, shift, np.ones(len(shift)), periods[~before])
+
+    def _change(self, share: float, sizes: tuple[float, ...]) -> ChangeWatch:
+        """The test of a series, with its share of the false alarms."""
+        return ChangeWatch(self.horizon, max(1, round(self.horizon / _STARTS)), sizes, share * self.level)
 
 
 def _until(amounts: Floats, last: int) -> Floats:

@@ -68,12 +68,12 @@ def compute(arguments: Mapping[str, Any], cache: Path) -> list[dict[str, Any]]:
     for seed in range(arguments["first"], arguments["first"] + arguments["years"]):
         at = int(np.random.default_rng((seed, 1)).integers(0, 120))
         result = watch(simulate(seed, arguments["spread"], arguments["kind"], at, arguments["size"]), HISTORY, YEAR)
-        total = result.series[0]
+        total = result.total
         alarm = total.evidence.alarm
         calm = (total.actual / total.expected - 1.0)[:at]
         results.append(
             {
-                "changed": sorted({series.what for series in result.series if series.changed}),
+                "changed": sorted({kind for kind, _, series in result.series() if series.changed}),
                 "days": None if alarm is None else int(total.periods[alarm]) - HISTORY - at + 1,
                 "variance": float(np.var(calm)) if len(calm) > 30 else None,
             }
