@@ -43,7 +43,7 @@ def model(table):
 @pytest.fixture
 def client(model):
     limits = Limits(body=20_000, rows=50, predictions=1_000)
-    with TestClient(create_app(Service(model, "nobody certified it", limits))) as client:
+    with TestClient(create_app(Service(model, limits=limits))) as client:
         yield client
 
 
@@ -188,7 +188,7 @@ def test_a_broken_promise_is_an_alert(model, table):
 
 
 def test_requests_that_are_predicted_together_do_not_disturb_each_other(model, table):
-    service = Service(model, "none")
+    service = Service(model)
     bodies = [
         json.dumps(body).encode()
         for body in (row(table, 0), row(table, 1, item=0.5), row(table, 2, price="x"), [row(table, 3), row(table, 4)])
@@ -208,7 +208,7 @@ def test_an_exposure_is_a_column_and_multiplies(table):
     model = train(
         exposed, "gmv", LogSUN(), features=features, exposure="years", recipe=Recipe(epochs=1), progress=False
     )
-    service = Service(model, "none")
+    service = Service(model)
     assert service.schema()["columns"][-1]["name"] == "years"
     one, two, wrong = (
         service.predict([json.dumps({"country": "DE", "price": 1.0, "years": years}).encode()])[0]

@@ -1,6 +1,5 @@
 """The numbers of a server in the text form that Prometheus reads."""
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -46,21 +45,8 @@ class ServerMetrics:
         about = "end of the always-valid 95 % interval of PGR."
         show("transun_feedback_pgr_low", f"Lower {about}", lambda: feedback.interval.low)
         show("transun_feedback_pgr_high", f"Upper {about}", lambda: feedback.interval.high)
-        promise = feedback.promise
-        if promise is None:
-            return
-        show("transun_promised_pgr_low", "Lower end of PGR by the certificate.", lambda: promise.low)
-        show("transun_promised_pgr_high", "Upper end of PGR by the certificate.", lambda: promise.high)
-        show(
-            "transun_promise_log_evidence",
-            f"Evidence against the promise; an alert from {math.log(2.0 / promise.level):.2f} on.",
-            lambda: promise.log_evidence,
-        )
-        show(
-            "transun_promise_broken",
-            f"1 after feedback has contradicted the certificate, falsely with probability {promise.level:g} at most.",
-            lambda: float(promise.broken is not None),
-        )
+        for name, (meaning, value) in feedback.promise.gauges().items():
+            show(f"transun_{name}", meaning, value)
 
     def answered(self, path: str, status: int, seconds: float) -> None:
         """Count an answer."""

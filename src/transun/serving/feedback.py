@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from transun.experiments.sequence import always_valid_errors
 from transun.metrics import PGR, Meter
 from transun.metrics.metric import Interval
-from transun.serving.promise import Promise
+from transun.serving.promise import NoPromise, Promise
 
 __all__ = ["Feedback", "MadePredictions"]
 
@@ -85,7 +85,7 @@ class Feedback:
     probability that it ever excludes the truth is 5 %, as the number of rows grows. It needs 100 rows.
 
     Args:
-        promise: that of the certificate, which is tested; None where there is none.
+        promise: that of the certificate, which is tested.
 
     >>> feedback = Feedback()
     >>> feedback.update(np.array([2.0, 4.0]), np.array([1.0, 2.0]))
@@ -94,7 +94,7 @@ class Feedback:
 
     """
 
-    promise: Promise | None = None
+    promise: Promise | NoPromise = NoPromise()
     rows: int = 0
     predicted: float = 0.0
     actual: float = 0.0
@@ -108,8 +108,7 @@ class Feedback:
         self.predicted += float(pred.sum())
         self.actual += float(actual.sum())
         self._meter.update(pred, actual)
-        if self.promise is not None:
-            self.promise.update(pred, actual)
+        self.promise.update(pred, actual)
 
     @property
     def pgr(self) -> float:

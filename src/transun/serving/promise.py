@@ -1,6 +1,8 @@
 """The promise of a certificate, tested while labelled rows arrive; false alarms are bounded however often one looks."""
 
 import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +11,11 @@ from numpy.typing import NDArray
 from transun.models.certificate import Certificate, read_certificate
 from transun.watching.evidence import ChangeWatch, Evidence
 
-__all__ = ["Promise", "promise_of"]
+__all__ = ["Gauge", "NoPromise", "Promise", "promise_of"]
 
 Floats = NDArray[np.float64]
+Gauge = tuple[str, Callable[[], float]]
+"""A number that changes: what it is, in a sentence, and a function that returns it."""
 
 # Rows of a block: sums of fewer are too skewed for a normal law, of more they come late. Within these bounds, the
 # blocks among the held-out rows of the certificate are about `_BLOCKS`, which say how much blocks scatter.
@@ -81,6 +85,26 @@ class Promise:
         for sums in rows[:, :whole].reshape(2, -1, self.block).sum(2).T.tolist():
             self._add(*sums)
 
+    @property
+    def status(self) -> str:
+        """Whether the promise is kept, in two words at most."""
+        return "ok" if self.broken is None else "promise broken"
+
+    def gauges(self) -> dict[str, Gauge]:
+        """What a monitoring system watches, by name."""
+        return {
+            "promised_pgr_low": ("Lower end of PGR by the certificate.", lambda: self.low),
+            "promised_pgr_high": ("Upper end of PGR by the certificate.", lambda: self.high),
+            "promise_log_evidence": (
+                f"Evidence against the promise; an alert from {math.log(2.0 / self.level):.2f} on.",
+                lambda: self.log_evidence,
+            ),
+            "promise_broken": (
+                f"1 after feedback has contradicted the certificate, falsely with probability {self.level:g} at most.",
+                lambda: float(self.broken is not None),
+            ),
+        }
+
     def sentence(self) -> str:
         """What the promise is, and whether it is kept, for people."""
         promise = f"the certificate promises a PGR from {self.low:.3f} to {self.high:.3f}"
@@ -106,14 +130,38 @@ class Promise:
                 self.broken = side
 
 
-def promise_of(folder: str | Path) -> Promise | str:
-    """The promise of the certificate in the folder of a model, or a sentence that says why it cannot be tested.
+@dataclass(frozen=True)
+class NoPromise:
+    """Stands where a model has no promise that could be tested: feedback is counted, and nothing is ever broken.
+
+    Args:
+        reason: why there is none, in a sentence.
+
+    """
+
+    reason: str = "the model has no certificate"
+    status = "ok, no promise is watched"
+
+    def update(self, pred: Floats, actual: Floats) -> None:
+        """Labelled rows change nothing."""
+
+    def sentence(self) -> str:
+        """Why there is no promise."""
+        return self.reason
+
+    def gauges(self) -> Mapping[str, Gauge]:
+        """Nothing to watch."""
+        return {}
+
+
+def promise_of(folder: str | Path) -> Promise | NoPromise:
+    """The promise of the certificate in the folder of a model; where it cannot be tested, the reason.
 
     >>> import tempfile
-    >>> "certificate.json is not there: certify the model again" in promise_of(tempfile.mkdtemp())
+    >>> "certificate.json is not there: certify the model again" in promise_of(tempfile.mkdtemp()).sentence()
     True
     """
     try:
         return Promise(read_certificate(folder))
     except (OSError, ValueError) as error:
-        return str(error)
+        return NoPromise(str(error))

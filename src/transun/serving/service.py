@@ -14,7 +14,7 @@ from transun.data.json_rows import JsonReader, parse_json
 from transun.data.logical import AnyType, FractionType
 from transun.data.shift import TableShift
 from transun.serving.feedback import Feedback, MadePredictions
-from transun.serving.promise import Promise
+from transun.serving.promise import NoPromise, Promise
 from transun.support.text_form import dumps
 from transun.tables.model import TableModel
 from transun.tables.prediction import predict_chunk
@@ -73,12 +73,12 @@ class Service:
 
     Args:
         model: predicts.
-        promise: of the certificate, or a sentence that says why there is none.
+        promise: of the certificate; see `promise_of`.
         limits: of the requests.
 
     >>> import json
     >>> model = train({"item": ["a", "b"], "gmv": [1.0, 3.0]}, "gmv", MSE())
-    >>> service = Service(model, "nobody has certified it")
+    >>> service = Service(model)
     >>> (answer,) = service.predict([b'{"item": "a"}'])
     >>> answer.predictions == model.predict({"item": ["a"]}).tolist()
     True
@@ -87,16 +87,16 @@ class Service:
 
     """
 
-    def __init__(self, model: TableModel, promise: Promise | str, limits: Limits = Limits()) -> None:
+    def __init__(
+        self, model: TableModel, promise: Promise | NoPromise = NoPromise(), limits: Limits = Limits()
+    ) -> None:
         self.model, self.limits = model, limits
-        self.promise = promise if isinstance(promise, Promise) else None
-        self._no_promise = "" if isinstance(promise, Promise) else promise
         types = {name: model.features.types.get(name, AnyType()) for name in model.features.sources}
         if model.exposure is not None:
             types[model.exposure] = FractionType()
         self._reader = JsonReader(types, limits.rows)
         self._made = MadePredictions(limits.predictions)
-        self.totals = Feedback(self.promise)
+        self.totals = Feedback(promise)
 
     def schema(self) -> dict[str, Any]:
         """The columns of a request, in words and types, and the limits."""
@@ -118,10 +118,8 @@ class Service:
 
     def health(self) -> dict[str, Any]:
         """Whether the promise of the certificate is kept; a server that answers is alive."""
-        promise = self._no_promise if self.promise is None else self.promise.sentence()
-        broken = self.promise is not None and self.promise.broken is not None
-        status = "promise broken" if broken else "ok" if self.promise is not None else "ok, no promise is watched"
-        return {"status": status, "promise": promise, "labelled_rows": self.totals.rows}
+        promise = self.totals.promise
+        return {"status": promise.status, "promise": promise.sentence(), "labelled_rows": self.totals.rows}
 
     def predict(self, bodies: Sequence[bytes]) -> list[Predicted | ValueError]:
         """The answers to several requests, predicted together, which is quicker; a wrong one is answered by its error.
