@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
 from pathlib import Path
@@ -13,7 +14,7 @@ from sklearn.compose import TransformedTargetRegressor
 from sklearn.model_selection import KFold
 
 from transun.estimators import BalancedRegressor, MulticalibratedRegressor
-from transun.support.extras import need
+from transun.support.extras import need, require
 from transun_paper.board.frames import Frames
 from transun_paper.board.tables import BOARD_TABLES, NUMBERS
 from transun_paper.lab.boosters import quiet
@@ -45,13 +46,77 @@ def _log_trees() -> Any:
 
 #: The models whose predictions are corrected.
 BASES: Mapping[str, Callable[[], Any]] = {"ln(1 + y)": _log_trees, "Poisson": lambda: _trees("poisson")}
-#: What is done with them. The first does nothing, and is what the others are compared with.
-METHODS = ("as it is", "balanced", "multicalibrated", "MCGrad")
+#: What nothing is done to, our correction, and the rival's.
+PLAIN, MULTICALIBRATED, MCGRAD = "as it is", "multicalibrated", "MCGrad"
+
+
+@dataclass(frozen=True)
+class SegmentMethod:
+    """A way to predict test rows by a regressor.
+
+    Args:
+        predict: the predictions of the last rows by a regressor that learns from the first ones, and what it reports.
+        cost: about how much longer it takes than one fit of the regressor.
+        library: a module that it imports; None where it needs no further one.
+
+    """
+
+    predict: Callable[[Any, "pd.DataFrame", Array, "pd.DataFrame"], tuple[Array, str]]
+    cost: float
+    library: str | None = None
+
+    def runs_here(self) -> bool:
+        """Whether its library is installed."""
+        try:
+            require(*([self.library] if self.library else []))
+        except ModuleNotFoundError:
+            return False
+        return True
+
+
+def _plain(regressor: Any, train: "pd.DataFrame", y: Array, test: "pd.DataFrame") -> tuple[Array, str]:
+    return regressor.fit(train, y).predict(test), ""
+
+
+def _balanced(regressor: Any, train: "pd.DataFrame", y: Array, test: "pd.DataFrame") -> tuple[Array, str]:
+    return BalancedRegressor(regressor, random_state=0).fit(train, y).predict(test), ""
+
+
+def _multicalibrated(regressor: Any, train: "pd.DataFrame", y: Array, test: "pd.DataFrame") -> tuple[Array, str]:
+    model = MulticalibratedRegressor(regressor, random_state=0).fit(train, y)
+    return model.predict(test), str(model.ratio_)
+
+
+def _mcgrad(regressor: Any, train: "pd.DataFrame", y: Array, test: "pd.DataFrame") -> tuple[Array, str]:
+    """MCGrad with its defaults, learned from out-of-fold predictions as ours is."""
+    logging.getLogger("mcgrad").setLevel(logging.ERROR)
+    out_of_fold = np.empty(len(y))
+    for rows, left_out in KFold(_FOLDS, shuffle=True, random_state=0).split(train):
+        out_of_fold[left_out] = regressor.fit(train.iloc[rows], y[rows]).predict(train.iloc[left_out])
+    categories = [name for name in train.columns if str(train[name].dtype) == "category"]
+    columns = {
+        "categorical_feature_column_names": categories,
+        "numerical_feature_column_names": [name for name in train.columns if name not in categories],
+    }
+    text = {name: str for name in categories}
+    frame = train.astype(text).assign(prediction_=out_of_fold, label_=y)
+    model = need("mcgrad.methods").RegressionMCGrad().fit(frame, "prediction_", "label_", **columns)
+    frame = test.astype(text).assign(prediction_=regressor.fit(train, y).predict(test))
+    return np.asarray(model.predict(frame, "prediction_", **columns), np.float64), ""
+
+
+METHODS: Mapping[str, SegmentMethod] = {
+    PLAIN: SegmentMethod(_plain, cost=1.0),
+    "balanced": SegmentMethod(_balanced, cost=6.0),
+    MULTICALIBRATED: SegmentMethod(_multicalibrated, cost=15.0),
+    MCGRAD: SegmentMethod(_mcgrad, cost=20.0, library="mcgrad.methods"),
+}
 
 
 def computations(tables: Iterable[str]) -> list[Computation]:
     """Every base with every method that can run here, on these tables."""
-    return [each for each in _everything(tables) if each.arguments["method"] != "MCGrad" or _has_mcgrad()]
+    here = {name for name, method in METHODS.items() if method.runs_here()}
+    return [each for each in _everything(tables) if each.arguments["method"] in here]
 
 
 def tables_here() -> list[str]:
@@ -62,18 +127,8 @@ def tables_here() -> list[str]:
 def compute(arguments: Mapping[str, Any], cache: Path) -> dict[str, Any]:
     """The errors by segment of one method around one base on one table; training and validation rows teach both."""
     train, y, test, y_test = _load(arguments["table"])
-    regressor, method = BASES[arguments["base"]](), arguments["method"]
     with quiet():
-        details = ""
-        if method == "as it is":
-            pred = regressor.fit(train, y).predict(test)
-        elif method == "balanced":
-            pred = BalancedRegressor(regressor, random_state=0).fit(train, y).predict(test)
-        elif method == "multicalibrated":
-            model = MulticalibratedRegressor(regressor, random_state=0).fit(train, y)
-            pred, details = model.predict(test), str(model.ratio_)
-        else:
-            pred = _mcgrad(regressor, train, y, test)
+        pred, details = METHODS[arguments["method"]].predict(BASES[arguments["base"]](), train, y, test)
     error = float(np.sqrt(np.mean(np.square(pred - y_test))) / y_test.mean())
     return {
         "NRMSE": error,
@@ -85,8 +140,7 @@ def compute(arguments: Mapping[str, Any], cache: Path) -> dict[str, Any]:
 
 def cost(arguments: Mapping[str, Any], cache: Path) -> float:
     """Rows, times about how much longer the method takes than one fit."""
-    factor = {"as it is": 1.0, "balanced": 6.0, "multicalibrated": 15.0, "MCGrad": 20.0}[arguments["method"]]
-    return BOARD_TABLES[arguments["table"]].row_count() * factor
+    return BOARD_TABLES[arguments["table"]].row_count() * METHODS[arguments["method"]].cost
 
 
 def segment_errors(train: "pd.DataFrame", test: "pd.DataFrame", y: Array, pred: Array) -> dict[str, float]:
@@ -142,32 +196,6 @@ def _codes(train: "pd.Series[Any]", test: "pd.Series[Any]", most: int) -> NDArra
     return np.where(np.isnan(numbers), most + 1, np.searchsorted(edges, numbers, side="right"))
 
 
-def _mcgrad(regressor: Any, train: "pd.DataFrame", y: Array, test: "pd.DataFrame") -> Array:
-    """MCGrad with its defaults, learned from out-of-fold predictions as ours is."""
-    logging.getLogger("mcgrad").setLevel(logging.ERROR)
-    out_of_fold = np.empty(len(y))
-    for rows, left_out in KFold(_FOLDS, shuffle=True, random_state=0).split(train):
-        out_of_fold[left_out] = regressor.fit(train.iloc[rows], y[rows]).predict(train.iloc[left_out])
-    categories = [name for name in train.columns if str(train[name].dtype) == "category"]
-    columns = {
-        "categorical_feature_column_names": categories,
-        "numerical_feature_column_names": [name for name in train.columns if name not in categories],
-    }
-    text = {name: str for name in categories}
-    frame = train.astype(text).assign(prediction_=out_of_fold, label_=y)
-    model = need("mcgrad.methods").RegressionMCGrad().fit(frame, "prediction_", "label_", **columns)
-    frame = test.astype(text).assign(prediction_=regressor.fit(train, y).predict(test))
-    return np.asarray(model.predict(frame, "prediction_", **columns), np.float64)
-
-
-def _has_mcgrad() -> bool:
-    try:
-        need("mcgrad.methods")
-    except ModuleNotFoundError:
-        return False
-    return True
-
-
 @lru_cache(maxsize=1)
 def _load(name: str) -> tuple["pd.DataFrame", Array, "pd.DataFrame", Array]:
     data = BOARD_TABLES[name].load()
@@ -206,15 +234,12 @@ def _everything(tables: Iterable[str]) -> list[Computation]:
 def claims(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Whether the worst segments are halved, no worse than MCGrad's, and at no cost in accuracy."""
     by = {(each["table"], each["base"], each["method"]): each for each in results}
-    pairs = [(by[table, base, METHODS[0]], each) for (table, base, method), each in by.items() if method == METHODS[2]]
-    rivals = [
-        (by[table, base, METHODS[3]], each)
-        for (table, base, method), each in by.items()
-        if method == METHODS[2] and (table, base, METHODS[3]) in by
-    ]
+    ours = {(table, base): each for (table, base, method), each in by.items() if method == MULTICALIBRATED}
+    pairs = [(by[*where, PLAIN], each) for where, each in ours.items()]
+    rivals = [(by[*where, MCGRAD], each) for where, each in ours.items() if (*where, MCGRAD) in by]
     halved = [after for before, after in pairs if after["segments"]["worst"] <= 0.5 * before["segments"]["worst"]]
-    kept = [(before, after) for before, after in pairs if not after["details"].startswith("not")]
-    halved_kept = [1 for before, after in kept if after["segments"]["worst"] <= 0.5 * before["segments"]["worst"]]
+    kept = [after for after in ours.values() if not after["details"].startswith("not")]
+    halved_kept = [after for after in halved if not after["details"].startswith("not")]
     behind = [
         after
         for rival, after in rivals
