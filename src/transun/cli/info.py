@@ -12,21 +12,22 @@ from transun.cli.options import Json
 from transun.cli.output import print_table
 from transun.cli.sources import readable
 from transun.models.description import is_saved_model
+from transun.support.extras import how_to_install
 from transun.support.paths import as_path
 
-# The libraries in use, and the extra that installs those that are not always installed.
-_LIBRARIES = {
-    "torch": "",
-    "numpy": "",
-    "pyarrow": "",
-    "safetensors": "",
-    "scipy": "",
-    "scikit-learn": "sklearn",
-    "lightgbm": "lightgbm",
-    "onnx": "onnx",
-    "onnxscript": "onnx",
-    "onnxruntime": "onnx",
-}
+# The packages whose versions matter for a result or a file.
+_PACKAGES = (
+    "torch",
+    "numpy",
+    "pyarrow",
+    "safetensors",
+    "scipy",
+    "scikit-learn",
+    "lightgbm",
+    "onnx",
+    "onnxscript",
+    "onnxruntime",
+)
 
 
 @app.command()
@@ -58,14 +59,12 @@ def _versions(as_json: bool) -> None:
     from transun import __version__
 
     versions = {"transun": __version__, "python": platform.python_version()}
-    versions |= {name: _version(name) or "" for name in _LIBRARIES}
+    versions |= {name: _version(name) or "" for name in _PACKAGES}
     if as_json:
         typer.echo(json.dumps({name: text or None for name, text in versions.items()}))
         return
-    missing = {name: f"not installed: pip install 'transun[{extra}]'" for name, extra in _LIBRARIES.items() if extra}
-    print_table(
-        ["library", "version"], [[name, text or missing.get(name, "not installed")] for name, text in versions.items()]
-    )
+    rows = [[name, text or f"not installed: {how_to_install(name)}"] for name, text in versions.items()]
+    print_table(["library", "version"], rows)
 
 
 def _version(name: str) -> str | None:

@@ -3,7 +3,7 @@
 from importlib import import_module
 from types import ModuleType
 
-__all__ = ["need", "require"]
+__all__ = ["how_to_install", "need", "require"]
 
 # The extra of transun that installs a library; a library that is not listed is installed by its own name.
 EXTRAS = {
@@ -43,8 +43,17 @@ def need(module: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name is not None and error.name.split(".")[0] != library:
             raise  # the library is installed, but one that it imports is not
-        package = f"'transun[{EXTRAS[library]}]'" if library in EXTRAS else PACKAGES.get(library, library)
-        raise ModuleNotFoundError(f"this needs {library}: pip install {package}") from None
+        raise ModuleNotFoundError(f"this needs {library}: {how_to_install(library)}") from None
+
+
+def how_to_install(library: str) -> str:
+    """The command that installs a library, by the extra of transun that brings it if there is one.
+
+    >>> how_to_install("onnxscript"), how_to_install("sklearn")
+    ("pip install 'transun[onnx]'", 'pip install scikit-learn')
+    """
+    package = f"'transun[{EXTRAS[library]}]'" if library in EXTRAS else PACKAGES.get(library, library)
+    return f"pip install {package}"
 
 
 def require(*modules: str) -> None:
