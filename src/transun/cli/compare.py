@@ -8,9 +8,9 @@ import typer
 
 from transun.cli.app import app
 from transun.cli.options import By, Json, MaxUnseen, Out, Progress
-from transun.cli.output import print_blocks
+from transun.cli.output import deliver
 from transun.cli.shift import require_seen, show_shift
-from transun.cli.sources import data_name, load_trained, new_folder, readable, write_texts
+from transun.cli.sources import data_name, load_trained, new_folder, readable
 from transun.models.description import is_saved_model
 from transun.support.paths import as_path
 
@@ -82,22 +82,12 @@ def compare(
         seen={name: evaluation.seen for name, evaluation in evaluations.items()},
         remark=first.remark,
     )
-    document = comparison_document(comparison)
     shifts = {name: evaluation.shift.to_dict() for name, evaluation in evaluations.items()}
     values = to_json(vars(comparison) | {"shift": shifts})
-    texts = {
-        "comparison.html": document.html(),
-        "comparison.md": document.markdown(),
-        "comparison.json": values + "\n",
-    }
-    write_texts(out, texts)
-    if as_json:
-        typer.echo(values)
-        return
-    print_blocks(document.brief)
-    for name, evaluation in evaluations.items():
-        show_shift(evaluation.shift, name)
-    typer.echo(f"Written to {out}/: {', '.join(texts)}")
+    deliver(comparison_document(comparison), values, out, "comparison", as_json=as_json)
+    if not as_json:
+        for name, evaluation in evaluations.items():
+            show_shift(evaluation.shift, name)
 
 
 def _same_target(trained: "dict[str, TableModel]") -> str:

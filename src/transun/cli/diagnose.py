@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from transun.cli.app import app
-from transun.cli.options import Data, Exposure, Json, Progress, Unit, Weight
+from transun.cli.options import By, Data, Exposure, Json, Progress, Unit, Weight
 from transun.cli.output import deliver
 from transun.cli.sources import data_name, readable, require_writable
 
@@ -16,9 +16,7 @@ def diagnose(
     data: Data,
     target: Annotated[str, typer.Option("--target", help="Column of the actual values.")],
     pred: Annotated[str, typer.Option("--pred", help="Column of the predictions, in the target's unit.")],
-    by: Annotated[
-        list[str] | None, typer.Option("--by", help="Column of segments to look into; may be given several times.")
-    ] = None,
+    by: By = None,
     weight: Weight = None,
     exposure: Exposure = None,
     out: Annotated[

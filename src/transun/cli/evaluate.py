@@ -15,6 +15,7 @@ from transun.support.paths import as_path
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from transun.diagnosis.evaluation import Evaluation
     from transun.models.certificate import Certificate
     from transun.models.requirements import Requirement, RequirementResult
 
@@ -67,67 +68,59 @@ def evaluate(
         raise ValueError("give the rows to judge by, or --certificate to look at what was measured at the training")
     if certify and data == STDIN:
         raise ValueError("--certify takes a fingerprint of the rows: name a file instead of standard input")
-    _by_data(model, data, by or [], cluster, required, certify, exposure, max_unseen, as_json, progress)
-
-
-def _by_data(
-    model: Path,
-    data: Path,
-    by: list[str],
-    cluster: str | None,
-    required: "list[Requirement]",
-    certify: bool,
-    exposure: str | None,
-    max_unseen: float | None,
-    as_json: bool,
-    progress: bool | None,
-) -> None:
     from transun.diagnosis.assessment import requirement_names
     from transun.diagnosis.evaluation import certify_folder, evaluate_model, whole_part
     from transun.models.interval_file import save_intervals
     from transun.models.row_intervals import RowIntervals
-    from transun.report.assessment import seen_warning
-    from transun.report.formatting import as_json as to_json
-    from transun.report.model import assessment_blocks, noise_block
 
     for requirement in required:
         requirement.require_names([*requirement_names(), "noise"])
     trained = load_trained(model, exposure)
     with readable(data) as source:
-        evaluation = evaluate_model(trained, source, by, cluster=cluster, progress=progress)
-        assessment, dropped = evaluation.assessment, evaluation.dropped
+        evaluation = evaluate_model(trained, source, by or (), cluster=cluster, progress=progress)
         require_seen(evaluation.shift, max_unseen)
+        assessment = evaluation.assessment
         if certify:
-            certify_folder(
-                model, trained, source, assessment, f"{data_name(data)}, by transun evaluate", evaluation.seen
-            )
+            held_out = f"{data_name(data)}, by transun evaluate"
+            certify_folder(model, trained, source, assessment, held_out, evaluation.seen)
             save_intervals(RowIntervals.of(evaluation.sample["pred"], evaluation.sample["y"]), model)
     values = whole_part(assessment).names() | {"noise": assessment.noise.together}
     results = [requirement.check(values) for requirement in required]
     if as_json:
-        typer.echo(
-            to_json(
-                {
-                    "model": str(model),
-                    "dropped": dropped,
-                    "seen": evaluation.seen,
-                    "sampled": evaluation.remark,
-                    "shift": evaluation.shift.to_dict(),
-                    "assessment": assessment,
-                    "requirements": results,
-                }
-            )
-        )
+        typer.echo(_json(model, evaluation, results))
     else:
-        if dropped:
-            typer.echo(f"{dropped:,} rows without a target are left out.")
-        if evaluation.seen:
-            typer.echo(seen_warning("the model", evaluation.seen))
-        print_blocks([*assessment_blocks(assessment), noise_block(assessment)])
-        if evaluation.remark:
-            typer.echo(evaluation.remark)
-        show_shift(evaluation.shift)
+        _show(evaluation)
     _enforce(results, as_json)
+
+
+def _json(model: Path, evaluation: "Evaluation", results: "Sequence[RequirementResult]") -> str:
+    from transun.report.formatting import as_json
+
+    return as_json(
+        {
+            "model": str(model),
+            "dropped": evaluation.dropped,
+            "seen": evaluation.seen,
+            "sampled": evaluation.remark,
+            "shift": evaluation.shift.to_dict(),
+            "assessment": evaluation.assessment,
+            "requirements": results,
+        }
+    )
+
+
+def _show(evaluation: "Evaluation") -> None:
+    from transun.report.assessment import seen_warning
+    from transun.report.model import assessment_blocks, noise_block
+
+    if evaluation.dropped:
+        typer.echo(f"{evaluation.dropped:,} rows without a target are left out.")
+    if evaluation.seen:
+        typer.echo(seen_warning("the model", evaluation.seen))
+    print_blocks([*assessment_blocks(evaluation.assessment), noise_block(evaluation.assessment)])
+    if evaluation.remark:
+        typer.echo(evaluation.remark)
+    show_shift(evaluation.shift)
 
 
 def _by_certificate(model: Path, required: "list[Requirement]", as_json: bool) -> None:

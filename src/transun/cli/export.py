@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -10,9 +10,6 @@ from transun.cli.app import app
 from transun.cli.options import Json, Model
 from transun.cli.output import print_table
 from transun.cli.sources import load_trained
-
-if TYPE_CHECKING:
-    from transun.models.certificate import Certificate
 
 
 @app.command()
@@ -37,11 +34,12 @@ def export(
 
     Example: transun export model --out model.onnx
     """
+    from transun.models.certificate import valid_certificate
     from transun.tables import graph_export
 
     graph_export.require_format(out)
     exported = graph_export.export(
-        load_trained(model), out, quantiles=quantile or (), encoded=encoded, certificate=_certificate(model)
+        load_trained(model), out, quantiles=quantile or (), encoded=encoded, certificate=valid_certificate(model)
     )
     if as_json:
         files = {"out": str(exported.path), "document": str(exported.document)}
@@ -55,13 +53,3 @@ def export(
     typer.echo(f"{exported.document}: names, types and shapes of inputs and outputs")
     if exported.features is not None:
         typer.echo(f"{exported.features}: how encoded inputs are made of columns (transun.Features)")
-
-
-def _certificate(folder: Path) -> "Certificate | None":
-    """What was measured about the model, if there is a certificate that belongs to it."""
-    from transun.models.certificate import read_certificate
-
-    try:
-        return read_certificate(folder)
-    except (OSError, ValueError):
-        return None

@@ -134,14 +134,11 @@ def _require_intervals(trained: "TableModel", level: float | None) -> None:
 
 def _certified(model: Path, predicted: float, rows: int) -> "Total | None":
     """The total of the rows by the model's certificate; None where there is no good one, or it counts weights."""
-    from transun.models.certificate import read_certificate
+    from transun.models.certificate import valid_certificate
     from transun.totals.certified import certified_total
 
-    try:
-        certificate = read_certificate(model)
-    except (ValueError, OSError):  # a model without a good certificate predicts all the same
-        return None
-    if certificate.noise is None or certificate.weight is not None or not rows:
+    certificate = valid_certificate(model)
+    if certificate is None or certificate.noise is None or certificate.weight is not None or not rows:
         return None
     total = certified_total(certificate.noise, predicted, rows)
     return total if total.answered else None

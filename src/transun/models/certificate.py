@@ -15,7 +15,7 @@ from transun.models.description import describe_model
 from transun.models.noise import Noise
 from transun.support.files import checksum, write_json
 
-__all__ = ["Certificate", "Measured", "Part", "read_certificate", "write_certificate"]
+__all__ = ["Certificate", "Measured", "Part", "read_certificate", "valid_certificate", "write_certificate"]
 
 FILE = "certificate.json"
 _FORMAT = 3
@@ -131,6 +131,14 @@ def read_certificate(folder: str | Path) -> Certificate:
     if certificate.model != _checksum_of_model(folder):
         raise ValueError(f"{path} belongs to another model than the one in the folder: {_REMEDY}")
     return certificate
+
+
+def valid_certificate(folder: str | Path) -> Certificate | None:
+    """The certificate in a model's folder; None where there is none or it is not valid, as `read_certificate` says."""
+    try:
+        return read_certificate(folder)
+    except (OSError, ValueError):
+        return None
 
 
 _TYPES: dict[str, tuple[type, ...]] = {
