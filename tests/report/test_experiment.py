@@ -52,6 +52,7 @@ def test_the_page_is_harmless_and_complete(result):
     document = abtest_document(result)
     page = Collector.read(document.html())
     assert page.count("script") == 1  # the page's own
+    assert '<div class="verdict good">' in document.html()
     for words in ("Effects", "Arms", "What was known before", "By segment", "sample-ratio check", "always valid, 95 %"):
         assert words in page.text
     assert HOSTILE not in document.markdown()

@@ -7,7 +7,19 @@ from transun.experiments.analysis import ABTest, ArmTotals
 from transun.experiments.effect import Effect
 from transun.experiments.planning import TestPlan
 from transun.report.assessment import cut
-from transun.report.document import Block, Cell, Chart, Document, Figure, Glossary, Items, Paragraph, Section, Table
+from transun.report.document import (
+    Block,
+    Cell,
+    Chart,
+    Document,
+    Figure,
+    Glossary,
+    Items,
+    Paragraph,
+    Section,
+    Table,
+    VerdictBox,
+)
 from transun.report.formatting import number, p_value_text, share, visible
 from transun.report.svg import Canvas, linear_scale
 
@@ -92,7 +104,7 @@ def plan_document(plans: Sequence[TestPlan], *, effect: float, power: float, lev
         ]
         for plan in plans
     ]
-    opening: list[Block] = [Paragraph([sentence], "verdict")]
+    opening: list[Block] = [VerdictBox("neutral", "users needed", sentence)]
     table = Table(header, rows)
     how = (
         f"Tests are two-sided at level {share(level)}. The spread of a user is that of this log: take a log of as many "
@@ -163,10 +175,12 @@ def effect_chart(effects: Sequence[Effect]) -> str:
     return canvas.svg()
 
 
-def _verdict(test: ABTest, effect: Effect) -> Paragraph:
-    shown = test.p_value(effect) < 1.0 - test.level
-    kind = ("fine" if effect.change.value > 0.0 else "biased") if shown else "unclear"
-    return Paragraph([verdict_on(test, effect)], f"verdict {kind}")
+def _verdict(test: ABTest, effect: Effect) -> VerdictBox:
+    if test.p_value(effect) >= 1.0 - test.level:
+        tone, label = "neutral", "no effect shown"
+    else:
+        tone, label = ("good", "higher") if effect.change.value > 0.0 else ("bad", "lower")
+    return VerdictBox(tone, label, verdict_on(test, effect))
 
 
 def _effect_table(test: ABTest, effects: Sequence[Effect]) -> Table:
