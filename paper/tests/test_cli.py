@@ -85,6 +85,6 @@ def test_a_folder_that_cannot_be_written_is_reported_before_any_work(tmp_path, m
 
 def test_a_data_set_that_is_not_there_says_what_its_file_holds(tmp_path):
     with pytest.raises(
-        FileNotFoundError, match=r"make it: a row an observation, with the target \w+ and the columns \w+"
+        FileNotFoundError, match=r"make it: one observation per row, with the target \w+ and the columns \w+"
     ):
         load_public_dataset("lastfm", tmp_path)

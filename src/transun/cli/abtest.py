@@ -121,7 +121,7 @@ def _planned(
 
 
 def _shares(texts: list[str] | None) -> dict[str, float] | None:
-    """The shares of `--share ARM=SHARE`, which is given once an arm."""
+    """The shares of `--share ARM=SHARE`, which is given once for each arm."""
     shares: dict[str, float] = {}
     for text in texts or ():
         arm, _, share = text.rpartition("=")

@@ -96,7 +96,7 @@ Require = Annotated[
 Epochs = Annotated[int, typer.Option("--epochs", min=1, help="Passes over the rows, at most.")]
 BatchSize = Annotated[
     int | None,
-    typer.Option("--batch-size", min=1, help="Rows a step; by default a 32nd of the rows, from 16 to 256."),
+    typer.Option("--batch-size", min=1, help="Rows per step; by default a 32nd of the rows, from 16 to 256."),
 ]
 Rate = Annotated[float, typer.Option("--rate", help="Learning rate.")]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of the splits, the initial weights and the order of rows.")]

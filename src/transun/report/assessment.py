@@ -183,7 +183,7 @@ def correction_table(results: Sequence[CorrectionResult]) -> Table:
 
 
 def side_by_side_table(assessments: Mapping[str, Assessment]) -> Table:
-    """A row a metric and a column a model."""
+    """One row per metric and one column per model."""
     names = [estimate.name for estimate in next(iter(assessments.values())).metrics]
     rows = [
         [

@@ -109,7 +109,7 @@ def demo_document(outcomes: Mapping[str, Outcome]) -> Document:
 
 
 def _table(outcomes: Mapping[str, Outcome]) -> Table:
-    """A row a metric and a column a model, values ± standard errors."""
+    """One row per metric and one column per model, values ± standard errors."""
     rows = [
         [
             Cell(metric.title),

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import transun
 from transun.report import markdown
-from transun.report.formatting import visible_line
+from transun.report.formatting import sentence, visible_line
 from transun.report.theme import SCRIPT, STYLE
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ class Items:
         return f"### {self.heading}\n\n{lines}" if self.heading else lines
 
     def terminal(self, console: "Console") -> None:
-        """A line a sentence."""
+        """One line per sentence."""
         _print_lines(console, "\n".join(self.texts))
 
 
@@ -177,7 +177,7 @@ class Facts:
     facts: Sequence[tuple[str, str, str]]
 
     def html(self) -> str:
-        """A card a number."""
+        """One card per number."""
         cards = "".join(
             f"<div><dt>{_text(title)}</dt><dd>{_text(value)}<small>{_text(more)}</small></dd></div>"
             for title, value, more in self.facts
@@ -194,8 +194,7 @@ class Facts:
 
     def _sentence(self) -> str:
         facts = [f"{title} {value}" + (f" ({more})" if more else "") for title, value, more in self.facts]
-        text = ", ".join(facts)
-        return f"{text[0].upper()}{text[1:]}."
+        return sentence(", ".join(facts))
 
 
 @dataclass(frozen=True)
@@ -369,7 +368,7 @@ class Glossary:
         )
 
     def terminal(self, console: "Console") -> None:
-        """A line a term."""
+        """One line per term."""
         _print_lines(console, "\n".join(f"{term}: {text}" for term, text in self.entries.items()))
 
 

@@ -86,7 +86,7 @@ class ModelReport:
 
     Attributes:
         name: of the data.
-        plan: a row a column: name, kind, what it becomes, share missing, reason.
+        plan: for each column its name, its kind, what it becomes, the share missing, and the reason.
         curves: by loss term, pairs of a step and the mean of the term around it.
         recipe: every setting of the training as text.
         test_share: the share of rows held out.
@@ -257,7 +257,7 @@ def _shares(report: ModelReport) -> list[Block]:
     left_out = f" The rows had no use for {' and '.join(dropped)}." if dropped else ""
     folds = f", in {report.mixture.folds} folds whose models are averaged" if report.mixture.folds > 1 else ""
     how = f"{report.mixture.rows:,} rows that nothing was trained on decided the shares{folds}."
-    return [Paragraph([f"The prediction is a mixture: {', '.join(parts)}. {how[0].upper()}{how[1:]}{left_out}"])]
+    return [Paragraph([f"The prediction is a mixture: {', '.join(parts)}. {how}{left_out}"])]
 
 
 def _mixture(mixture: Mixture) -> list[Block]:

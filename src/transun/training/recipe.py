@@ -32,7 +32,7 @@ class Recipe:
         optimiser: how weights follow gradients, with its learning rate.
         epochs: passes over the training rows at most. Ids overfit after one or two; without validation rows choose
             few epochs.
-        batch_size: rows a step; None is a 32nd of the rows, but at least 16 and at most 256, so that small tables get
+        batch_size: rows per step; None is a 32nd of the rows, but at least 16 and at most 256, so that small tables get
             enough steps.
         decay: factor of the learning rate as a function of the share of `epochs` done: `linear`, `cosine`, `constant`.
         averaging: `EMA` or `Tail` of the weights, which is kept in place of the last step's weights; None keeps those
@@ -105,7 +105,7 @@ class Recipe:
         return dumps(self)
 
     def batch_rows(self, rows: int) -> int:
-        """Rows a step when there are so many training rows."""
+        """Rows per step when there are so many training rows."""
         return self.batch_size or min(max(rows // 32, 16), 256)
 
     def split(self, data: Dataset) -> tuple[Dataset, Dataset | None]:

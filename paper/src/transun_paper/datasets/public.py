@@ -144,7 +144,7 @@ def load_public_dataset(name: str, folder: str | Path | None = None) -> PublicDa
     if not file.is_file():
         raise FileNotFoundError(
             f"{name}: there is no file {file.absolute()}; set TRANSUN_DATA to the folder that holds {declared.file}, "
-            f"or make it: a row an observation, with the target {declared.target} and the columns "
+            f"or make it: one observation per row, with the target {declared.target} and the columns "
             f"{', '.join(sources)}. It was made from: {declared.origin}"
         )
     table = read_table(file, [declared.target, *sources])

@@ -136,7 +136,7 @@ class DriftFigure:
         return []
 
     def computations(self, keys: Keys, quick: bool = False) -> list[Computation]:
-        """One a seed."""
+        """One per seed."""
         setting = dict(_QUICK if quick else _FULL)
         seeds = setting.pop("seeds")
         return [Computation("drift", {"seed": seed, **setting}) for seed in range(seeds)]

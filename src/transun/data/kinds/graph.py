@@ -157,7 +157,7 @@ def time_input(name: str, zone: str | None, seen: tuple[float, float]) -> GraphI
 def id_input(
     name: str, *, text: bool, lookup: Lookup | None = None, several: bool = False, separator: str | None = None
 ) -> GraphInput:
-    """Ids, one a row or several, as whole numbers or as text.
+    """Ids, one per row or several, as whole numbers or as text.
 
     Args:
         name: of the column.
