@@ -1,6 +1,6 @@
 """Rows in memory: features, targets and weights, checked once and iterated over in batches."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,9 +17,23 @@ FeatureTensors = Tensor | dict[str, Tensor]
 class Batch(NamedTuple):
     """Some rows: features `x`, targets `y` (B,), and their `weight` (B,), or None if every row counts once."""
 
-    x: FeatureTensors
+    x: Tensor | Mapping[str, Tensor]
     y: Tensor
     weight: Tensor | None = None
+
+    def map(self, change: Callable[[Tensor], Tensor]) -> "Batch":
+        """The rows after the same change of all columns, targets and weights.
+
+        >>> Batch({"a": torch.tensor([1, 2])}, torch.tensor([3.0, 4.0])).map(lambda column: column[1:]).y.tolist()
+        [4.0]
+        """
+        columns = self.x
+        x = (
+            {name: change(column) for name, column in columns.items()}
+            if isinstance(columns, Mapping)
+            else change(columns)
+        )
+        return Batch(x, change(self.y), None if self.weight is None else change(self.weight))
 
 
 class Dataset:
@@ -110,8 +124,7 @@ class Dataset:
         def pick(column: Tensor) -> Tensor:
             return column[rows] if isinstance(rows, slice) else column.index_select(0, rows)
 
-        x = {name: pick(column) for name, column in self.x.items()} if isinstance(self.x, dict) else pick(self.x)
-        return Batch(x, pick(self.y), None if self.weight is None else pick(self.weight))
+        return Batch(self.x, self.y, self.weight).map(pick)
 
     def take(self, indices: Any) -> "Dataset":
         """Rows by index, in the order given; an index may repeat, as in a bootstrap.
@@ -153,12 +166,7 @@ class Dataset:
         >>> Dataset(torch.zeros(2, 1), [1.0, 2.0]).to("cpu").y.device.type
         'cpu'
         """
-        x = (
-            {name: column.to(device) for name, column in self.x.items()}
-            if isinstance(self.x, dict)
-            else self.x.to(device)
-        )
-        return Dataset(x, self.y.to(device), None if self.weight is None else self.weight.to(device))
+        return Dataset(*Batch(self.x, self.y, self.weight).map(lambda column: column.to(device)))
 
 
 def tensor(name: str, values: Any) -> Tensor:

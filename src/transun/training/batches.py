@@ -123,10 +123,7 @@ class LocalRows:
             raise ValueError("some ranks have weights and others have none: give every row a weight, or none")
         self._nothing = samples[0] if sample is None else sample
         if sample is None and self._nothing.y.is_cuda:  # of another rank, hence perhaps on its GPU
-            x = self._nothing.x
-            here = {name: column.cuda() for name, column in x.items()} if isinstance(x, Mapping) else x.cuda()
-            weight = self._nothing.weight
-            self._nothing = Batch(here, self._nothing.y.cuda(), None if weight is None else weight.cuda())
+            self._nothing = self._nothing.map(lambda column: column.cuda())
 
     def __len__(self) -> int:
         """The rows of all ranks."""
@@ -168,9 +165,7 @@ class _Reader:
 
 
 def _slice(batch: RowBatch, start: int, stop: int) -> Batch:
-    x = batch.x
-    part = {name: column[start:stop] for name, column in x.items()} if isinstance(x, Mapping) else x[start:stop]
-    return Batch(part, batch.y[start:stop], None if batch.weight is None else batch.weight[start:stop])
+    return Batch(batch.x, batch.y, batch.weight).map(lambda column: column[start:stop])
 
 
 def _join(first: Batch, second: RowBatch) -> Batch:

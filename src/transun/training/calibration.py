@@ -4,7 +4,6 @@ import copy
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -122,7 +121,7 @@ class _WeightedSources:
     def batches(self, size: int, *, seed: int | None = None) -> Iterator[RowBatch]:
         for source, weight in zip(self.sources, self.weights, strict=True):
             for rows in source.batches(size, seed=seed):
-                yield Batch(cast(Any, rows.x), rows.y, _weights(rows) * weight)
+                yield Batch(rows.x, rows.y, _weights(rows) * weight)
 
     def parts(self, group: Group, size: int, seed: int | None) -> Iterator[BatchPart]:
         for source, weight in zip(self.sources, self.weights, strict=True):

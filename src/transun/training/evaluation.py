@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from transun.backbones import Inputs
+from transun.data import Batch
 from transun.metrics import STANDARD, Meter, Metric
 from transun.models.network import Model
 from transun.support.group import Group
@@ -121,8 +122,8 @@ def some_rows(data: BatchSource, seed: int) -> tuple[Inputs, Tensor] | None:
     generator = torch.Generator().manual_seed(seed)
     weight = rows.weight.detach().cpu()
     drawn = torch.multinomial(weight, len(weight), replacement=True, generator=generator).to(rows.y.device)
-    x = rows.x[drawn] if isinstance(rows.x, Tensor) else {name: column[drawn] for name, column in rows.x.items()}
-    return x, rows.y[drawn]
+    chosen = Batch(rows.x, rows.y).map(lambda column: column[drawn])
+    return chosen.x, chosen.y
 
 
 @contextmanager
