@@ -21,7 +21,7 @@ def run(commands: typer.Typer) -> None:
     # Threads of torch, which is imported later, sleep while they wait for each other. By default they keep their
     # processors busy, and a processor that another process uses makes every one of them wait for its turn.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    # Of several processes that do the same work, the first one tells the result; an error names its process.
+    # Where several processes do the same work, only the first prints the result; an error names its process.
     rank = int(os.environ.get("RANK", "0"))
     if rank:
         sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115 - it is open as long as the process lives

@@ -52,12 +52,13 @@ def predict(
 ) -> None:
     """Predict the rows of a table, in their order, streamed: the data may be larger than memory.
 
-    The data needs the columns that the model was trained with, and is read in their types of then; ids that training
-    did not see share one vector, and are counted. Kept columns of a CSV file are written to CSV as they are.
-    Quantiles need a head with a law of y, such as LogNormal(); intervals do not: they come from rows that `fit` held
-    out, and hold at every level of the prediction. Where the model's certificate allows it, a line says
-    what the rows add up to, with an interval; `transun total` does this better, from labelled rows. Exit codes: 0 done,
-    2 a mistake in the call or the data, 130 interrupted; a failed run leaves no file.
+    The data needs the columns that the model was trained with, which are read in the types that they had in training.
+    Ids that training did not see share one vector, and are counted. Kept columns of a CSV file are written to CSV as
+    they are. Quantiles need a head with a law of y, such as LogNormal(). Intervals do not: they come from rows that
+    `fit` held out, and hold at every level of the prediction. Where the model's certificate allows it, a line says what
+    the rows add up to, with an interval; `transun total` does this better, from labelled rows.
+
+    Exit codes: 0 done, 2 a mistake in the call or the data, 130 interrupted; a failed run leaves no file.
 
     Example: transun predict model orders.csv --keep country --out predictions.csv
     """
@@ -120,7 +121,7 @@ def predict(
 
 
 def _require_intervals(trained: "TableModel", level: float | None) -> None:
-    """Raise a `ValueError`, before any work, for a level that is none and for a model without intervals of rows."""
+    """Raise a `ValueError`, before any work, for a level that is no probability or a model without intervals."""
     if level is None:
         return
     if not 0.0 < level < 1.0:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from transun.watching.reading import Calendar, Every
     from transun.watching.watch import PredictedRows
 
-# The share of the periods that are history if nobody says when the watch begins.
+# The share of the periods that are history if --since is not given.
 _HISTORY = 0.5
 
 

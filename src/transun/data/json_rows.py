@@ -20,7 +20,7 @@ class TooManyRowsError(ValueError):
 
 
 def parse_json(body: bytes) -> Any:
-    """The value of a JSON text, or a `ValueError` of one sentence for what is none, such as NaN.
+    """The value of a JSON text; a `ValueError` of one sentence for a text that is not JSON, such as NaN.
 
     >>> parse_json(b"[1, 2")
     Traceback (most recent call last):

@@ -1,4 +1,4 @@
-"""Numbers and truth values that are written as text, as in a CSV file: how they are told from text that is none."""
+"""Numbers and truth values that are written as text, as in a CSV file, and how to tell them from other text."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -99,7 +99,7 @@ def run_trials(
 
 
 def right_total_least_error(results: Sequence[CorrectionResult]) -> CorrectionResult | None:
-    """Of the corrections that get the total right within its error, the one of least NRMSE; None if there is none.
+    """The correction of least NRMSE among those that get the total right within its error; None if none does.
 
     The first result is that of no correction, and is not considered.
     """

@@ -142,7 +142,7 @@ def repair(
 
     Every correction that a diagnosis tries is learned on four fifths of the rows with a target and applied to the
     rest, five times. Among the corrections that get the total right, the one of least error is chosen; if none does,
-    the one whose total is nearest. Of more than a million rows with a target, a sample is learned from.
+    the one whose total is nearest. If more than a million rows have a target, a sample of a million is learned from.
 
     Args:
         table: what `read_table` takes.

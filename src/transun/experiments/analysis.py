@@ -99,7 +99,7 @@ class ABTest:
 
     @property
     def decisive(self) -> list[Effect]:
-        """Of each arm and outcome the effect that decides: the first one."""
+        """The effect that decides, for each arm and outcome: the first one."""
         first: dict[tuple[str, str], Effect] = {}
         for effect in self.effects:
             first.setdefault((effect.arm, effect.outcome), effect)

@@ -99,8 +99,8 @@ class Outcome:
 def outcomes_of(log: UserLog, columns: LogColumns, cap: float | None = CAP) -> list[Outcome]:
     """The outcomes of a log: per user first, each adjusted by all covariates, then as logged, then capped.
 
-    The first of each name is the one to decide by. It is fixed beforehand: who looks at all and takes the one with the
-    largest effect is wrong more often than the level says.
+    The first of each name is the one to decide by. It is fixed beforehand, because a choice of the largest effect among
+    all of them is wrong more often than the level says.
 
     Args:
         log: the users.

@@ -15,9 +15,9 @@ def always_valid_errors(users: int, level: float = 0.95, horizon: int = HORIZON)
 
     √((1 + 1/r) · ln((1 + r) / α²)) with r = users · ρ² and α = 1 - level (Waudby-Smith, Arbour, Sinha, Kennedy and
     Ramdas, arXiv 2103.06476). The usual interval, 1.96 standard errors at 95 %, holds for one look at a
-    number of users fixed beforehand; whoever looks daily and stops when it excludes 0 is wrong far more often. Of this
-    one, the probability that it ever excludes the truth is α, as the number of users grows: it can be looked at after
-    every user, and a test stopped at any time.
+    number of users fixed beforehand; a test that is looked at daily and stopped when this interval excludes 0 is wrong
+    far more often. The always-valid interval ever excludes the truth with probability α, as the number of users grows:
+    it can be looked at after every user, and the test can be stopped at any time.
 
     The price is its width: 3.0 standard errors at the horizon, to which ρ² = (-W₋₁(-α²/e) - 1) / horizon fits it, 3.2
     at a third of the users and at ten times as many, 3.8 at a tenth. The horizon must not depend on the data, so it is

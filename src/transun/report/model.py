@@ -93,7 +93,7 @@ class ModelReport:
         hold_out: how they were chosen.
         checks: metrics of the validation rows along training.
         mixture: the parts of the model, where it has several.
-        multicalibration: whether totals of segments were put right; empty if nobody asked.
+        multicalibration: whether totals of segments were put right; empty if it was not tried.
         unit: of the target, for the reader.
 
     """

@@ -20,7 +20,7 @@ class OverloadedError(RuntimeError):
 class Worker(Generic[T]):
     """One thread that answers requests, so that the event loop stays free to accept others.
 
-    A request that comes while nothing is at work begins at once. Those that come meanwhile wait, and begin together
+    A request that comes while the thread is idle begins at once. Those that come meanwhile wait, and begin together
     when it is done: a batch costs little more than a row, so that the work for a request shrinks as the load grows,
     and no time is spent waiting for a batch to fill.
 

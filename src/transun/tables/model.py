@@ -105,7 +105,7 @@ class TableModel:
     weight: str | None = None
     history: History = field(default_factory=History, compare=False, repr=False)
     seen: SeenRows | None = field(default=None, compare=False, repr=False)
-    """What it remembers of its training rows; None where nobody told."""
+    """What it remembers of its training rows; None if they are not known."""
     exposure: str | None = None
     """The column that amounts were collected over: the network predicts amounts per unit of it."""
 

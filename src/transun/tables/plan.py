@@ -68,7 +68,7 @@ class TargetSummary:
 class Plan:
     """Features fitted to the training rows, the target in numbers, and the head with the reason for it.
 
-    `head_text` is the head as a person would write it, and `recommended` says that nobody named it.
+    `head_text` is the head as a person would write it; `recommended` says whether transun chose it.
     """
 
     features: Features

@@ -50,7 +50,7 @@ def train(
     """Train a model on a table: a frame, a CSV or Parquet file, a folder of them, of any size.
 
     By default the model is a mixture of boosted trees and a network, with shares that validation rows decide; see
-    `model.history.parts`. Whoever names a head, or starts from a base, gets a network with that head alone.
+    `model.history.parts`. With a named head, or with a base, it is a network with that head alone.
 
     Args:
         source: the training rows; what `read_table` takes.

@@ -76,7 +76,7 @@ class History:
     """The root mean squared error of the mixture on the rows that decided the shares, of which there are:"""
     mixed_rows: int = 0
     multicalibration: str = ""
-    """Whether totals of segments were put right, and what rows left out say about it; empty if nobody asked."""
+    """Whether totals of segments were put right, and what rows left out say about it; empty if it was not tried."""
 
 
 class LossLog:

@@ -64,7 +64,7 @@ def processor_quota(cgroups: Path = _CGROUPS) -> float | None:
 def limited_threads(rows: int) -> Iterator[None]:
     """Train steps of so many rows with the threads that suit them; afterwards torch has the threads it had before.
 
-    Whoever sets OMP_NUM_THREADS has chosen, and nothing is changed.
+    Where OMP_NUM_THREADS is set, nothing is changed.
     """
     if os.environ.get("OMP_NUM_THREADS"):
         yield

@@ -139,8 +139,8 @@ def join_arrivals(
         early = delay < 0
         if early.any():
             skipped.append(
-                f"{early.sum():,} amounts came in a period before that of their prediction and are left out: such a "
-                "prediction is none"
+                f"{early.sum():,} amounts were known in a period before that of their prediction and are left out, "
+                "because there was nothing left to predict"
             )
             row, amount, delay = row[~early], amount[~early], delay[~early]
     segments = {name: _segments(predicted, name) for name in columns.by}
