@@ -1,23 +1,19 @@
 """`transun abtest`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from transun.cli.app import app
-from transun.cli.options import By, Json
+from transun.cli.options import By, Data, Json
 from transun.cli.output import deliver
 from transun.cli.sources import data_name, readable, require_writable
-
-if TYPE_CHECKING:
-    from transun.experiments import LogColumns
-    from transun.report.document import Document
 
 
 @app.command()
 def abtest(
-    log: Annotated[Path, typer.Argument(help="Parquet or CSV file, a folder of them, or - for standard input.")],
+    log: Data,
     user: Annotated[str, typer.Option("--user", help="Column of the users, who were assigned to arms.")],
     value: Annotated[str, typer.Option("--value", help="Column of the amounts; they are summed by user.")],
     arm: Annotated[str | None, typer.Option("--arm", help="Column of the arms.")] = None,
@@ -75,7 +71,10 @@ def abtest(
 
     Example: transun abtest visits.csv --user user --arm arm --value gmv --per impressions --before gmv_before
     """
-    from transun.experiments import LogColumns
+    from transun.experiments import LogColumns, plan_abtest
+    from transun.experiments import abtest as analyse
+    from transun.report.experiment import abtest_document, plan_document
+    from transun.report.formatting import as_json as to_json
     from transun.support.extras import require
 
     require("tea_tasting")
@@ -83,41 +82,16 @@ def abtest(
         raise ValueError("name the column of the arms with --arm, or plan a test with --plan")
     require_writable(out)
     columns = LogColumns(user, value, arm, per, before, predicted, tuple(by or ()), id)
+    planned, name = _shares(shares), data_name(log)
     with readable(log) as source:
         if plan is None:
-            document, values = _tested(source, columns, control, _shares(shares), level, horizon, data_name(log))
+            test = analyse(source, columns, control=control, shares=planned, level=level, horizon=horizon, name=name)
+            document, values = abtest_document(test), to_json(test)
         else:
-            document, values = _planned(source, columns, plan, power, level, data_name(log))
+            plans = plan_abtest(source, columns, plan, power=power, level=level)
+            settings = {"effect": plan, "power": power, "level": level}
+            document, values = plan_document(plans, **settings, name=name), to_json(settings | {"plans": plans})
     deliver(document, values, out, "abtest", as_json=as_json)
-
-
-def _tested(
-    source: Path,
-    columns: "LogColumns",
-    control: str | None,
-    shares: dict[str, float] | None,
-    level: float,
-    horizon: int,
-    name: str,
-) -> "tuple[Document, str]":
-    from transun.experiments import abtest as analyse
-    from transun.report.experiment import abtest_document
-    from transun.report.formatting import as_json
-
-    test = analyse(source, columns, control=control, shares=shares, level=level, horizon=horizon, name=name)
-    return abtest_document(test), as_json(test)
-
-
-def _planned(
-    source: Path, columns: "LogColumns", effect: float, power: float, level: float, name: str
-) -> "tuple[Document, str]":
-    from transun.experiments import plan_abtest
-    from transun.report.experiment import plan_document
-    from transun.report.formatting import as_json
-
-    plans = plan_abtest(source, columns, effect, power=power, level=level)
-    settings = {"effect": effect, "power": power, "level": level}
-    return plan_document(plans, **settings, name=name), as_json(settings | {"plans": plans})
 
 
 def _shares(texts: list[str] | None) -> dict[str, float] | None:
