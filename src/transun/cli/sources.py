@@ -35,7 +35,7 @@ STDIN = Path("-")
 def readable(data: Path) -> Iterator[Path]:
     """The path of the data; standard input is copied into a temporary file first.
 
-    Of a folder it is said, on standard error, which files are read and which are left out.
+    For a folder, a line on standard error says which files are read and which are left out.
     """
     if data != STDIN:
         if data.is_dir():

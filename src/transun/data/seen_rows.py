@@ -87,8 +87,8 @@ class SeenRows:
     def of_sample(cls, data: Dataset, rows: int) -> Self:
         """What to remember of so many training rows, from a random sample of them.
 
-        n₁ counts remembered rows alone, since no other row can be recognised; a pair of equal rows is in the sample
-        with the square of its share, and one of them with the share, so that n₂ is that of the sample over the share.
+        n₁ counts the remembered rows only, since no other row can be recognised. n₂ is scaled to all rows, so that
+        2 n₂ / n is the share of new rows that equal a remembered one by chance, as the sample gives it.
 
         >>> data = Dataset({"a": torch.arange(100)}, torch.arange(100.0))
         >>> seen = SeenRows.of_sample(data.take(torch.arange(0, 100, 2)), rows=100)

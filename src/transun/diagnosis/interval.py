@@ -67,9 +67,9 @@ def ratio_interval(moments: RatioMoments, group: int = 0, level: float = LEVEL) 
 def capped_interval(moments: RatioMoments, capped: RatioMoments, level: float = LEVEL) -> Interval:
     """The interval of a ratio whose lower end may also come from the same rows with their largest targets cut.
 
-    Cutting targets can only lower the ratio, so a lower limit of the cut ratio is one of the ratio too; and it is the
-    better one where a single row is most of the total, as such a row widens the interval on both sides. Without it a
-    huge target on top of a model that is far too low would hide the bias.
+    Cutting targets can only lower the ratio, so that a lower limit of the cut ratio is also one of the ratio. It is the
+    better one where a single row is most of the total, because such a row widens the interval on both sides: a huge
+    target on top of a model that is far too low would hide the bias.
 
     >>> import numpy as np
     >>> y, one, all_ = np.array([4.0, 5.0, 6.0, 9e3] * 50), np.ones(200), np.zeros(200, dtype=np.int64)

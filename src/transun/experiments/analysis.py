@@ -24,7 +24,7 @@ __all__ = ["ABTest", "ArmTotals", "Covariate", "SegmentEffect", "abtest"]
 _BROKEN = 0.001
 # Fewer users than this are no sample: quantiles of their mean mean nothing.
 _FEWEST = 10
-# Where fewer users' worth of values decide a total, its interval is told to be uncertain.
+# Where the values of fewer users decide a total, a note says that its interval is uncertain.
 _EFFECTIVE = 30.0
 
 
@@ -123,9 +123,9 @@ def abtest(
 ) -> ABTest:
     """The effects of the arms of an experiment on value per user and, where a count is named, on value per count.
 
-    A log that cannot tell is refused: a user in two arms, one arm only, missing values, shares of users that chance
-    does not explain (sample-ratio mismatch: users were lost in one arm, and nobody knows which), a covariate that
-    differs between the arms, so that it was not known before.
+    A log that cannot show an effect is refused: one with a user in two arms, with a single arm or with missing values;
+    one whose shares of users chance does not explain (sample-ratio mismatch, where an arm has lost some of its users);
+    and one with a covariate that differs between the arms, which therefore was not known before the test.
 
     Args:
         source: what `read_table` takes: a file, a folder, a frame or a dict of columns.

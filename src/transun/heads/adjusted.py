@@ -16,10 +16,10 @@ _LEAST = 1e-20
 class Adjusted(Wrapper):
     """Predicts ŷ·r: the amount ŷ of `inner` times the ratio r that a second head predicts, for y ≥ 0.
 
-    The ratio head learns y/ŷ with the weight ŷ, ŷ being detached. Poisson deviance is the same for the amount and, so
-    weighted, for the ratio, so its optimum is E[y|x] / ŷ(x): wherever the inner head is wrong by a factor, in whatever
-    segment, the ratio head can put it right, and the inner head is trained as if it were alone. `multicalibrate` fits
-    boosted trees in this place, which see segments that a trained model gets wrong.
+    The ratio head learns y/ŷ with the weight ŷ, which is detached, so that the inner head is trained as if it were
+    alone. The Poisson deviance of the ratio with this weight is that of the amount, so that its optimum is
+    E[y|x] / ŷ(x): wherever the inner head is wrong by a factor, the ratio head can put it right. `multicalibrate` puts
+    boosted trees in its place, which find the segments that a trained model gets wrong.
 
     Args:
         inner: the head of the amounts.

@@ -23,11 +23,13 @@ class RowIntervals:
     """For each level of the prediction, what errors the rows of that level had that a model was not fitted to.
 
     The error of a row is s = (y - ŷ) / (|ŷ| + u), u being the median |ŷ| of its level. With n errors at the level of a
-    new row, its y lies between ŷ + s₍ₗ₎(|ŷ| + u) and ŷ + s₍ₕ₎(|ŷ| + u) with a probability of at least c, where
-    l = ⌊(1 - c)/2·(n + 1)⌋ and h = ⌈(1 + c)/2·(n + 1)⌉ are ranks: each order of n + 1 exchangeable errors is equally
-    likely. This needs no law of y and no right model, only that the rows are like the new ones; and it holds at every
-    level, where one quantile for all rows would be too wide for small amounts and too narrow for large ones (Mondrian
-    conformal prediction). It says nothing about single customers or segments: look at the coverage by segment.
+    new row, its y lies between ŷ + s₍ₗ₎(|ŷ| + u) and ŷ + s₍ₕ₎(|ŷ| + u) with a probability of at least c. The ranks are
+    l = ⌊(1 - c)/2·(n + 1)⌋ and h = ⌈(1 + c)/2·(n + 1)⌉, because each order of n + 1 exchangeable errors is equally
+    likely.
+
+    Neither a law of y nor a right model is needed, only rows that are like the new ones. The intervals hold at every
+    level (Mondrian conformal prediction); one quantile for all rows would make them too wide for small amounts and too
+    narrow for large ones. They promise nothing for single customers or segments: look at the coverage by segment.
 
     Args:
         edges: (levels - 1,) where levels end.

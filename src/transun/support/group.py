@@ -228,9 +228,9 @@ class _Join(Function):
 def current_group() -> Group:
     """The group of this process: that of `torch.distributed`, or the one that the environment describes.
 
-    Where a launcher such as torchrun has set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT and nobody has joined the
-    processes yet, this joins them: by NCCL where every process of a machine has a GPU of its own, and by gloo for all
-    tensors on a CPU.
+    A launcher such as torchrun sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT. Where they are set and the processes
+    are not joined yet, this joins them: by NCCL where every process of a machine has a GPU of its own, and by gloo for
+    all tensors on a CPU.
 
     >>> current_group().size
     1

@@ -1,8 +1,8 @@
 """How many threads a training uses, so that it costs its share of a machine that others use too.
 
 torch gives every operation to all threads of the machine and waits for the last of them. Where another process runs on
-one of the processors, or a container may use half of one, that wait is a turn of the scheduler for each of several
-thousand small operations: 1,200 rows took 85 s with two threads on two busy processors, and 4 s with one.
+one of the processors, or a container may use half of one, each of several thousand small operations waits for a turn of
+the scheduler. 1,200 rows took 85 s with two threads on two busy processors, and 4 s with one.
 """
 
 import math
