@@ -26,8 +26,7 @@ def writing(path: Path) -> Iterator[Write]:
     """A function that appends a table to a file, in the format of its ending, or to standard output as CSV (path `-`).
 
     The file, on this machine or in an object store, is replaced when the `with` block ends; after an error the old one
-    is still there. The first table decides
-    names and types.
+    is still there. The first table decides names and types.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "out.csv"

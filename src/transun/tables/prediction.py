@@ -38,8 +38,8 @@ class PredictedChunk:
     """Consecutive rows of a table: some of their columns, predictions (n,), and quantiles (n,) by level.
 
     `interval` has the lower and upper ends (n,) of intervals of the rows, where they are wanted. `x` is what the model
-    predicted from, the encoded columns. `shift` counts what training has not seen; the sum over
-    all chunks is that of the table.
+    predicted from, the encoded columns. `shift` counts what training has not seen; the sum over all chunks is that of
+    the table.
     """
 
     columns: "pa.Table"
