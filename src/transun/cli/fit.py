@@ -98,6 +98,7 @@ def fit(
     """
     from transun.cli.training import TrainingJob, choose_segments, make_recipe, resume_file, show_hold_out, show_report
     from transun.data.holdout import Split, parse_hold_out
+    from transun.data.schema import given_names
     from transun.report.formatting import as_json as dump
     from transun.report.formatting import visible_line
     from transun.support.group import current_group
@@ -125,7 +126,7 @@ def fit(
         parse_head(head)
     alone = parse_only(only)
     split = Split(parse_hold_out(holdout or "rows"), test_share, valid_share, seed)
-    excluded = list(dict.fromkeys([*(exclude or ()), *split.rule.useless]))
+    excluded = given_names(*(exclude or ()), *split.rule.useless)
     columns = _Columns(target, weight, exposure, excluded, by or [])
     if target in columns.by:
         raise ValueError(f"segments by the target {target!r} would call every model biased: use columns known before")
@@ -172,11 +173,11 @@ class _Columns:
     def in_memory(self, source: Path, split: "Split") -> "SplitRows":
         from transun.cli.training import RowsInMemory
         from transun.data import read_table
-        from transun.data.schema import require_columns
+        from transun.data.schema import given_names, require_columns
 
         table = read_table(source)
-        numbers = [name for name in (self.target, self.weight, self.exposure) if name]
-        require_columns(table.column_names, [*numbers, *self.exclude, *self.by, *split.rule.columns])
+        named = given_names(self.target, self.weight, self.exposure, *self.exclude, *self.by, *split.rule.columns)
+        require_columns(table.column_names, named)
         return RowsInMemory.of(table, self.target, split)
 
     def in_folder(self, source: Path, split: "Split", progress: bool | None) -> "SplitRows":

@@ -14,6 +14,7 @@ __all__ = [
     "MissingColumnError",
     "agreed_content",
     "content_of",
+    "given_names",
     "holds_lists",
     "holds_numbers",
     "refuse_duplicates",
@@ -22,6 +23,15 @@ __all__ = [
 
 NOTHING = "nothing"
 """The content of a column that is missing in every row of a file: it agrees with any other."""
+
+
+def given_names(*names: str | None) -> list[str]:
+    """The names that are given, each once and in their order; None stands for a column that there is not.
+
+    >>> given_names("item", "gmv", None, "item")
+    ['item', 'gmv']
+    """
+    return list(dict.fromkeys(name for name in names if name is not None))
 
 
 class MissingColumnError(ValueError):

@@ -9,7 +9,7 @@ from operator import add
 from typing import TYPE_CHECKING, Any, Self
 
 from transun.data.columns import Chunk, S
-from transun.data.schema import require_columns
+from transun.data.schema import given_names, require_columns
 from transun.diagnosis import Diagnosis, diagnose_rows
 from transun.diagnosis.evaluation import Evaluation, evaluate_rows
 from transun.support.extras import need
@@ -79,8 +79,7 @@ class EngineRows(ABC):
             name: of the data, in reports.
 
         """
-        columns = [target, pred, *by, *([weight] if weight else [])]
-        return diagnose_rows(self._only(columns), target, pred, by, weight, name=name)
+        return diagnose_rows(self._only(target, pred, *by, weight), target, pred, by, weight, name=name)
 
     def evaluate(self, model: TableModel, by: Sequence[str] = ()) -> Evaluation:
         """Predict the rows and assess the predictions against the model's target column.
@@ -90,11 +89,10 @@ class EngineRows(ABC):
             by: columns of segments.
 
         """
-        weights = [model.weight] if model.weight else []
-        return evaluate_rows(model, self._only([*model.sources, model.target, *by, *weights]), by)
+        return evaluate_rows(model, self._only(*model.sources, model.target, *by, model.weight), by)
 
-    def _only(self, columns: Sequence[str]) -> Self:
-        return self.select(require_columns(self.schema.names, dict.fromkeys(columns)))
+    def _only(self, *columns: str | None) -> Self:
+        return self.select(require_columns(self.schema.names, given_names(*columns)))
 
     def _require_new(self, name: str) -> None:
         if name in self.schema.names:

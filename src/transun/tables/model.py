@@ -11,6 +11,7 @@ from torch import Tensor
 from transun.backbones import Activation, Dimension, EmbeddingMLP, ReLU, TabM
 from transun.data import Dataset, Features, drop_missing, read_table
 from transun.data.exposure import read_exposure
+from transun.data.schema import given_names
 from transun.data.seen_rows import SeenRows, row_hashes
 from transun.metrics import STANDARD, Metric
 from transun.models.checkpoint import grow, load_model, save_model
@@ -115,7 +116,7 @@ class TableModel:
     @property
     def sources(self) -> list[str]:
         """The columns that a prediction needs."""
-        return list(dict.fromkeys([*self.features.sources, *([self.exposure] if self.exposure else [])]))
+        return given_names(*self.features.sources, self.exposure)
 
     def predict(self, source: Any) -> Tensor:
         """Predictions (n,) for the rows of a table, which needs no target column; amounts, if there is an exposure."""

@@ -13,6 +13,7 @@ from torch import Tensor
 from transun import heads
 from transun.data import Features, infer
 from transun.data.exposure import read_exposure, to_rates
+from transun.data.schema import given_names
 from transun.data.table import as_numbers, column_array, targets
 from transun.heads import GTS, Head
 from transun.metrics.spread import skewness
@@ -176,7 +177,7 @@ def make_plan(
     if folder is not None:
         fitted, summary = folder.fitted(), replace(summary, rows=folder.rows)
     else:
-        left_out = list(dict.fromkeys([*excluded, *([exposure] if exposure else [])]))
+        left_out = given_names(*excluded, exposure)
         fitted = infer(table, target, weight=weight, exclude=left_out) if features is None else features.fit(table)
         if exposure is not None and exposure in fitted.sources:
             raise ValueError(f"the exposure {exposure!r} is among the features: leave it out there")

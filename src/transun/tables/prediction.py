@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from transun.data.columns import WHOLE_BELOW, Chunk, Columns, open_columns
-from transun.data.schema import MissingColumnError
+from transun.data.schema import MissingColumnError, given_names
 from transun.data.shift import TableShift
 from transun.models.network import Model
 from transun.support.progress import Progress
@@ -84,7 +84,7 @@ def predict_in_chunks(
 
     """
     check_levels(trained.model, quantiles)
-    wanted = list(dict.fromkeys([*numbers, *keep]))
+    wanted = given_names(*numbers, *keep)
     columns = _open(trained, source, list(numbers), wanted, keep if verbatim else ())
     with Progress(label, columns.size, progress) as bar:
         for chunk in columns.chunks():
@@ -148,8 +148,7 @@ def shift_of(trained: TableModel, source: Any) -> TableShift:
 def _open(
     trained: TableModel, source: Any, numbers: list[str], wanted: list[str], verbatim: Sequence[str] = ()
 ) -> Columns:
-    names = list(dict.fromkeys([*wanted, *trained.sources]))
-    numbers = [*numbers, *([trained.exposure] if trained.exposure else [])]
+    names, numbers = given_names(*wanted, *trained.sources), given_names(*numbers, trained.exposure)
     try:
         return open_columns(source, numbers, names, verbatim={*trained.features.types, *verbatim}, whole_below=_WHOLE)
     except MissingColumnError as error:

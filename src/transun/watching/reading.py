@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from transun.data.schema import require_columns
+from transun.data.schema import given_names, require_columns
 from transun.data.table import as_ids, as_numbers, as_times, column_array
 from transun.support.extras import need
 from transun.watching.watch import PredictedRows
@@ -110,9 +110,7 @@ def join_arrivals(
 
     """
     require_columns(predicted.column_names, [columns.time, columns.id, columns.pred, *columns.by])
-    require_columns(
-        actual.column_names, [columns.id, columns.target, *([columns.arrived] if columns.arrived is not None else [])]
-    )
+    require_columns(actual.column_names, given_names(columns.id, columns.target, columns.arrived))
     skipped: list[str] = []
     days, pred = _days(predicted, columns.time), _numbers(predicted, columns.pred)
     calendar = Calendar(every, days.min())
