@@ -10,7 +10,7 @@ from transun.diagnosis.moments import RatioMoments
 from transun.diagnosis.reading import ArrayRows
 from transun.diagnosis.segmentation import choose_segmentation, holm
 from transun.diagnosis.shape import effective_rows
-from transun.experiments.effect import Effect, effect_of
+from transun.experiments.effect import ArmComparison, Effect
 from transun.experiments.outcomes import CAP, Outcome, cap_of, outcomes_of
 from transun.experiments.planning import detectable_change
 from transun.experiments.sequence import HORIZON
@@ -160,7 +160,8 @@ def abtest(
     sample_ratio = _sample_ratio(log, expected)
     outcomes, sizes = outcomes_of(log, columns, cap), np.bincount(log.arm)
     others = [index for index in range(len(log.arms)) if index != first]
-    effects = [effect_of(outcome, log, arm, first, level, horizon) for arm in others for outcome in outcomes]
+    comparison = ArmComparison(first, level, horizon)
+    effects = [comparison.effect(outcome, log, arm) for arm in others for outcome in outcomes]
     result = ABTest(
         name=name,
         columns=columns,
@@ -172,7 +173,7 @@ def abtest(
         p_values={},
         covariates=tuple(_covariate(log, outcomes[0], covariate) for covariate in columns.covariates),
         cap=cap_of(log, cap),
-        segments=_segment_effects(log, columns, others, first, level, horizon),
+        segments=_segment_effects(log, columns, others, comparison),
         detectable=detectable_change(effects[0].error, sizes[others[0]] / sizes[first], level),
         level=level,
         horizon=horizon,
@@ -253,7 +254,7 @@ def _covariate(log: UserLog, outcome: Outcome, name: str) -> Covariate:
 
 
 def _segment_effects(
-    log: UserLog, columns: LogColumns, others: Sequence[int], control: int, level: float, horizon: int
+    log: UserLog, columns: LogColumns, others: Sequence[int], comparison: ArmComparison
 ) -> tuple[SegmentEffect, ...]:
     if log.segments is None:
         return ()
@@ -268,8 +269,8 @@ def _segment_effects(
             part = log.only(codes == code)
             outcome = outcomes_of(part, columns, cap=None)[0] if part.users else None
             for arm in others:
-                if outcome is not None and _is_comparable(outcome, part, (arm, control)):
-                    effects.append((column, title, effect_of(outcome, part, arm, control, level, horizon)))
+                if outcome is not None and _is_comparable(outcome, part, (arm, comparison.control)):
+                    effects.append((column, title, comparison.effect(outcome, part, arm)))
     adjusted = holm([effect.p_value for _, _, effect in effects])
     return tuple(SegmentEffect(*effect, p) for effect, p in zip(effects, adjusted, strict=True))
 

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 from transun.experiments.outcomes import Outcome
-from transun.experiments.sequence import always_valid_errors
+from transun.experiments.sequence import HORIZON, always_valid_errors
 from transun.experiments.user_log import UserLog
 from transun.metrics import Estimate
 from transun.metrics.metric import Interval
 
-__all__ = ["Effect", "effect_of"]
+__all__ = ["ArmComparison", "Effect"]
 
 
 @dataclass(frozen=True)
@@ -43,40 +43,55 @@ class Effect:
     users: int
 
 
-def effect_of(outcome: Outcome, log: UserLog, arm: int, control: int, level: float, horizon: int) -> Effect:
-    """The effect of an arm against the control.
+@dataclass(frozen=True)
+class ArmComparison:
+    """Compares the arms of a log with its control.
 
-    The p-value is Welch's, of the difference of the means; the interval is that of their ratio on a logarithmic scale,
-    so that both ends are possible. The variance of a ratio Σ value / Σ per is that of value - R·per by the delta
-    method: users are independent, rows of a user are not.
+    Args:
+        control: the index of the arm that others are compared with.
+        level: of all intervals.
+        horizon: users at which the always-valid interval is narrowest.
+
     """
-    sides = {index: outcome.only(log.arm == index) for index in (control, arm)}
-    for index, side in sides.items():
-        if not side.mean > 0.0:
-            raise ValueError(
-                f"the {outcome.name} is {side.mean:,.6g} in arm {log.arms[index]!r}: a relative effect needs a value "
-                "above 0 in both arms; correct the values, or leave this arm out"
-            )
-    base, new = (side.summary() for side in sides.values())
-    result = outcome.metric(confidence_level=level).analyze_aggregates(base, new)
-    # The same by normal quantiles: from the interval follows the standard error, which depends on no level.
-    normal = outcome.metric(confidence_level=level, use_t=False).analyze_aggregates(base, new)
-    ratio, users = 1.0 + result.rel_effect_size, int(base.count() + new.count())
-    quantile = NormalDist().inv_cdf(0.5 * (1.0 + level))
-    error = math.log((1.0 + normal.rel_effect_size_ci_upper) / ratio) / quantile
-    margin = error * always_valid_errors(users, level, horizon)
-    change = Estimate(
-        outcome.name, ratio - 1.0, float(result.rel_effect_size_ci_lower), float(result.rel_effect_size_ci_upper)
-    )
-    return Effect(
-        outcome=outcome.name,
-        how=outcome.how,
-        arm=log.arms[arm],
-        control=float(result.control),
-        treatment=float(result.treatment),
-        change=change,
-        always=Interval(ratio * math.exp(-margin) - 1.0, ratio * math.exp(margin) - 1.0),
-        p_value=float(result.pvalue),
-        error=error,
-        users=users,
-    )
+
+    control: int
+    level: float = 0.95
+    horizon: int = HORIZON
+
+    def effect(self, outcome: Outcome, log: UserLog, arm: int) -> Effect:
+        """The effect of an arm against the control.
+
+        The p-value is Welch's, of the difference of the means. The interval is that of their ratio on a logarithmic
+        scale, so that both ends are possible. The variance of a ratio Σ value / Σ per is that of value - R·per by the
+        delta method: users are independent, rows of a user are not.
+        """
+        sides = {index: outcome.only(log.arm == index) for index in (self.control, arm)}
+        for index, side in sides.items():
+            if not side.mean > 0.0:
+                raise ValueError(
+                    f"the {outcome.name} is {side.mean:,.6g} in arm {log.arms[index]!r}: a relative effect needs a "
+                    "value above 0 in both arms; correct the values, or leave this arm out"
+                )
+        base, new = (side.summary() for side in sides.values())
+        result = outcome.metric(confidence_level=self.level).analyze_aggregates(base, new)
+        # The same by normal quantiles: from the interval follows the standard error, which depends on no level.
+        normal = outcome.metric(confidence_level=self.level, use_t=False).analyze_aggregates(base, new)
+        ratio, users = 1.0 + result.rel_effect_size, int(base.count() + new.count())
+        quantile = NormalDist().inv_cdf(0.5 * (1.0 + self.level))
+        error = math.log((1.0 + normal.rel_effect_size_ci_upper) / ratio) / quantile
+        margin = error * always_valid_errors(users, self.level, self.horizon)
+        change = Estimate(
+            outcome.name, ratio - 1.0, float(result.rel_effect_size_ci_lower), float(result.rel_effect_size_ci_upper)
+        )
+        return Effect(
+            outcome=outcome.name,
+            how=outcome.how,
+            arm=log.arms[arm],
+            control=float(result.control),
+            treatment=float(result.treatment),
+            change=change,
+            always=Interval(ratio * math.exp(-margin) - 1.0, ratio * math.exp(margin) - 1.0),
+            p_value=float(result.pvalue),
+            error=error,
+            users=users,
+        )

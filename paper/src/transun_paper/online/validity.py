@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transun.experiments import LogColumns, plan_abtest
-from transun.experiments.effect import effect_of
+from transun.experiments.effect import ArmComparison
 from transun.experiments.outcomes import Outcome, outcomes_of
 from transun.experiments.planning import POWER, detectable_change
 from transun.experiments.user_log import UserLog
@@ -84,19 +84,19 @@ def compute(arguments: Mapping[str, Any], cache: Path) -> dict[str, Any]:
     rng = np.random.default_rng([list(WORLDS).index(world), arguments["chunk"], users])
     past = _log(world, rng, _PAST)
     columns = {"user": np.arange(_PAST), "gmv": past.value, "before": past.covariates["before"]}
-    detectable = _detectable(columns, users)
+    detectable, comparison = _detectable(columns, users), ArmComparison(control=0, level=0.95, horizon=users)
     counts = {outcome: {"significant": 0, "covered": 0} for outcome in _OUTCOMES}
     looks, found = {"one look": 0, "always valid": 0}, 0
     for test in range(tests):
         log = _log(world, rng, users)
         for name, outcome in _decisive(log).items():
-            effect = effect_of(outcome, log, 1, 0, 0.95, users)
+            effect = comparison.effect(outcome, log, 1)
             counts[name]["significant"] += effect.p_value < 0.05
             counts[name]["covered"] += 0.0 in effect.change
         raised = replace(log, value=log.value * np.where(log.arm == 1, 1.0 + detectable, 1.0))
-        found += effect_of(_decisive(raised)["GMV"], raised, 1, 0, 0.95, users).p_value < 0.05
+        found += comparison.effect(_decisive(raised)["GMV"], raised, 1).p_value < 0.05
         if test % _LOOKED_AT == 0:
-            looks = {name: looks[name] + missed for name, missed in _misses(log, users).items()}
+            looks = {name: looks[name] + missed for name, missed in _misses(log, comparison).items()}
     return {"outcomes": counts, "looks": looks, "found": int(found), "detectable": detectable, "tests": tests}
 
 
@@ -130,12 +130,12 @@ def _detectable(past: Mapping[str, Any], users: int) -> float:
     return detectable_change(plan.spread * (1.0 + ratio) / math.sqrt(ratio * users), ratio, 0.95, POWER)
 
 
-def _misses(log: UserLog, horizon: int) -> dict[str, bool]:
+def _misses(log: UserLog, comparison: ArmComparison) -> dict[str, bool]:
     """Whether each kind of interval ever excludes the truth, in looks after every fifth of the users."""
     missed = {"one look": False, "always valid": False}
     for share in range(1, _LOOKS + 1):
         part = log.only(np.arange(log.users) < log.users * share // _LOOKS)
-        effect = effect_of(_decisive(part)["GMV"], part, 1, 0, 0.95, horizon)
+        effect = comparison.effect(_decisive(part)["GMV"], part, 1)
         missed["one look"] |= 0.0 not in effect.change
         missed["always valid"] |= 0.0 not in effect.always
     return missed
