@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from transun.experiments.user_log import Floats, LogColumns, UserLog
+from transun.experiments.user_log import LogColumns, UserLog
+from transun.support.arrays import Floats
 from transun.support.extras import need
 
 __all__ = ["CAP", "Outcome", "cap_of", "joint_covariate", "outcomes_of"]

@@ -5,19 +5,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from transun.data.table import as_numbers, column_array, read_table
 from transun.diagnosis.reading import require_squarable
+from transun.support.arrays import Flags, Floats, Integers
 from transun.support.extras import need
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Floats", "LogColumns", "UserLog", "read_user_log"]
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+__all__ = ["LogColumns", "UserLog", "read_user_log"]
 
 # A column of more values than this names something else than arms.
 _MOST_ARMS = 20
@@ -91,7 +88,7 @@ class UserLog:
     segments: "pa.Table | None"
     notes: tuple[str, ...]
 
-    def only(self, users: NDArray[np.bool_]) -> "UserLog":
+    def only(self, users: Flags) -> "UserLog":
         """The part of some users, without segments."""
         return replace(
             self,

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from transun.support.arrays import Floats, Integers
 
 __all__ = ["RowIntervals", "cross_coverage"]
-
-Array = NDArray[np.float64]
 
 # A level has enough rows for its 2.5 % and 97.5 % to be found, and there are enough levels to follow the amounts.
 _ROWS_PER_LEVEL, _MOST_LEVELS = 200, 10
@@ -39,13 +38,13 @@ class RowIntervals:
 
     """
 
-    edges: Array
-    units: Array
-    errors: tuple[Array, ...]
+    edges: Floats
+    units: Floats
+    errors: tuple[Floats, ...]
     least: float
 
     @classmethod
-    def of(cls, pred: Array, y: Array) -> "RowIntervals":
+    def of(cls, pred: Floats, y: Floats) -> "RowIntervals":
         """Learned from predictions (n,) and targets (n,) of rows that the model was not fitted to.
 
         >>> intervals = RowIntervals.of(np.full(99, 10.0), np.arange(1.0, 100.0))
@@ -75,7 +74,7 @@ class RowIntervals:
         )
         return cls(edges, units, errors, 0.0 if y.min() >= 0.0 else -math.inf)
 
-    def interval(self, pred: Array, level: float) -> Array:
+    def interval(self, pred: Floats, level: float) -> Floats:
         """Lower and upper ends (n, 2) for rows with these predictions (n,).
 
         An upper end is infinite where a level has too few rows to know it.
@@ -110,7 +109,7 @@ class RowIntervals:
         return cls(edges, units, errors, -math.inf if content["least"] is None else float(content["least"]))
 
 
-def cross_coverage(pred: Array, y: Array, level: float, group: NDArray[np.int64]) -> Array:
+def cross_coverage(pred: Floats, y: Floats, level: float, group: Integers) -> Floats:
     """How often intervals cover, by group: learned from every other row, and applied to the rows between.
 
     Args:
@@ -128,7 +127,7 @@ def cross_coverage(pred: Array, y: Array, level: float, group: NDArray[np.int64]
     return np.bincount(group, covered) / np.maximum(np.bincount(group), 1)
 
 
-def _ends(errors: Array, level: float) -> tuple[float, float]:
+def _ends(errors: Floats, level: float) -> tuple[float, float]:
     count = len(errors) + 1
     # A rank that is whole but for rounding is that rank.
     low = math.floor(0.5 * (1.0 - level) * count + 1e-9)

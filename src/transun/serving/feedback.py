@@ -7,16 +7,14 @@ from dataclasses import dataclass
 from reprlib import repr as shortened
 
 import numpy as np
-from numpy.typing import NDArray
 
 from transun.experiments.sequence import always_valid_errors
 from transun.metrics import PGR, Meter
 from transun.metrics.metric import Interval
 from transun.serving.promise import NoPromise, Promise
+from transun.support.arrays import Floats
 
 __all__ = ["Feedback", "MadePredictions"]
-
-Floats = NDArray[np.float64]
 
 # Below so many labelled rows, the law of their ratio is too far from a normal one for an interval.
 _FEWEST = 100

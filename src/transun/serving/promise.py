@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from transun.models.certificate import Certificate, read_certificate
+from transun.support.arrays import Floats
 from transun.watching.evidence import ChangeWatch, Evidence
 
 __all__ = ["Gauge", "NoPromise", "Promise", "promise_of"]
 
-Floats = NDArray[np.float64]
 Gauge = tuple[str, Callable[[], float]]
 """A number that changes: what it is, in a sentence, and a function that returns it."""
 

@@ -7,7 +7,6 @@ from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from transun.data.columns import Chunk
 from transun.data.json_rows import JsonReader, parse_json
@@ -15,6 +14,7 @@ from transun.data.logical import AnyType, FractionType
 from transun.data.shift import TableShift
 from transun.serving.feedback import Feedback, MadePredictions
 from transun.serving.promise import NoPromise, Promise
+from transun.support.arrays import Floats
 from transun.support.text_form import dumps
 from transun.tables.model import TableModel
 from transun.tables.prediction import predict_chunk
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = ["Limits", "Predicted", "Service"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
+
+from transun.support.arrays import Floats
 
 __all__ = ["ChangeWatch", "Evidence", "recursive_residuals"]
-
-Floats = NDArray[np.float64]
 
 # Points of the rule that integrates over the unknown standard deviation.
 _POINTS = 20

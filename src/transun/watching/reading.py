@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from transun.data.schema import given_names, require_columns
 from transun.data.table import as_ids, as_numbers, as_times, column_array
+from transun.support.arrays import Floats, Integers
 from transun.support.extras import need
 from transun.watching.watch import PredictedRows
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Calendar", "Every", "WatchColumns", "join_arrivals"]
 
-Integers = NDArray[np.int64]
 
 Every = Literal["day", "week", "month"]
 """The length of a period."""
@@ -165,7 +165,7 @@ def _days(table: "pa.Table", name: str) -> NDArray[np.datetime64]:
     return np.asarray(times.to_numpy(zero_copy_only=False)).astype("datetime64[D]")
 
 
-def _numbers(table: "pa.Table", name: str) -> NDArray[np.float64]:
+def _numbers(table: "pa.Table", name: str) -> Floats:
     values: NDArray[Any] = as_numbers(f"column {name!r}", column_array(table, name))
     wrong = np.flatnonzero(~np.isfinite(values))
     if len(wrong):

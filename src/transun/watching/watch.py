@@ -4,15 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transun.support.arrays import Flags, Floats, Integers
 from transun.watching.delay import DelayCurve, arrivals_by_delay
 from transun.watching.evidence import ChangeWatch, Evidence, recursive_residuals
 
 __all__ = ["LEVEL", "PredictedRows", "WatchResult", "WatchedSeries", "watch"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 LEVEL = 0.05
 """The probability of any alarm in a year in which nothing changes."""
@@ -50,7 +48,7 @@ class PredictedRows:
     last: int
     segments: Mapping[str, tuple[Integers, Sequence[str]]] = field(default_factory=dict)
 
-    def totals(self, inside: NDArray[np.bool_] | None = None) -> tuple[Floats, Floats]:
+    def totals(self, inside: Flags | None = None) -> tuple[Floats, Floats]:
         """Predicted totals by period, and amounts by period of prediction and delay; of some rows or of all."""
         chosen = np.ones(len(self.pred), bool) if inside is None else inside
         predicted = np.asarray(np.bincount(self.period[chosen], self.pred[chosen], self.last + 1), np.float64)
