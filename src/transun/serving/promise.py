@@ -16,10 +16,10 @@ __all__ = ["Gauge", "NoPromise", "Promise", "promise_of"]
 Gauge = tuple[str, Callable[[], float]]
 """A number that changes: what it is, in a sentence, and a function that returns it."""
 
-# Rows of a block: sums of fewer are too skewed for a normal law, of more they come late. Within these bounds, the
-# blocks among the held-out rows of the certificate are about `_BLOCKS`, which say how much blocks scatter.
+# Rows of a block: sums of fewer are too skewed for a normal law, and more take too long to arrive. Within these bounds
+# the held-out rows of the certificate make about `_BLOCKS` blocks, which show how much the sums of blocks scatter.
 _FEWEST, _MOST, _BLOCKS = 100, 1_000, 15
-# Blocks until a watch begins anew, and those between the starts of a change that are tried.
+# Blocks after which a watch begins anew, and blocks between the moments at which a change may have begun.
 _HORIZON, _STEP = 365, 7
 # Sizes of a breach that are looked for, as shares of the total.
 _SIZES = (0.05, 0.1, 0.2)

@@ -133,14 +133,16 @@ class WatchResult:
 def watch(rows: PredictedRows, since: int, periods_a_year: int, level: float = LEVEL) -> WatchResult:
     """Compare what was predicted with what came, and tell apart three things that may have changed.
 
-    y|x: amounts that arrive in a period against those expected to, which is the sum over earlier periods of what was
-    predicted, times the share that the delay curve says arrives after so long. Late labels are thus used as they come,
-    and a young period is not taken for a bad one. Delay: the ratio of actual to expected among late arrivals less that
-    among early ones, which stays where it is if all amounts change alike. Inputs: the mean prediction of a period, in
-    which no label enters.
+    - Amounts given the inputs, y|x. What arrives in a period is compared with what is expected: for every earlier
+      period, its predicted total times the share that usually arrives after so long. Late labels thus count as they
+      come, and a young period is not taken for a bad one.
+    - The delay. The ratio of actual to expected among late arrivals is compared with that among early ones; the
+      difference stays where it is if all amounts change alike.
+    - The inputs. The mean prediction of a period needs no label.
 
-    The periods before `since` show the delay curve and how much totals scatter between periods. Whatever the number of
-    looks, the probability of any alarm within a year in which nothing changes is at most `level`; see `ChangeWatch`.
+    The periods before `since` show how late amounts arrive and how much totals scatter between periods. However often
+    one looks, the probability of any alarm within a year in which nothing changes is at most `level`; see
+    `ChangeWatch`.
 
     Args:
         rows: predictions and arrivals.
