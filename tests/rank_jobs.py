@@ -5,6 +5,7 @@ import io
 import os
 import signal
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -136,6 +137,24 @@ def train_interrupted(case: Case, file: str, step: int | None) -> tuple[int, Out
     except KeyboardInterrupt:
         return steps[-1] + 1, None
     return steps[-1] + 1, _outcome(model, history, 0.0)
+
+
+class Recorder:
+    """A tracker that keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[int, dict[str, float]]] = []
+
+    def log(self, step: int, values: Mapping[str, float]) -> None:
+        self.calls.append((step, dict(values)))
+
+
+def train_tracked(case: Case, everywhere: bool) -> list[tuple[int, dict[str, float]]]:
+    """Train with a tracker on every rank or on rank 0 alone, and return what the tracker of this rank got."""
+    recorder = Recorder()
+    tracker = recorder if everywhere or current_group().leads else None
+    fit(case.model(), case.rows(), case.recipe, valid=VALID, tracker=tracker)
+    return recorder.calls
 
 
 def count_bytes(size: int) -> int:

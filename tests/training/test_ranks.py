@@ -15,6 +15,7 @@ from rank_jobs import (
     train_interrupted,
     train_sharded,
     train_shards,
+    train_tracked,
 )
 from transun.backbones import DIN, Dice, EmbeddingMLP
 from transun.heads import LogMSE, LogSUN, Ranked
@@ -90,6 +91,17 @@ def test_ctrl_c_on_one_rank_stops_all_after_the_same_step_and_the_rest_can_be_re
     assert resumed[0][1].weights == whole[0][1].weights
     assert resumed[0][1].losses == whole[0][1].losses
     assert not file.exists()
+
+
+@pytest.mark.parametrize("everywhere", [True, False])
+def test_rank_0_alone_tracks_whether_or_not_other_ranks_have_a_tracker(pool, everywhere):
+    alone = train_tracked(CASES["dense"], everywhere)
+    calls = pool.run(2, train_tracked, CASES["dense"], everywhere)
+    assert calls[1] == []
+    for (step, values), (expected_step, expected) in zip(calls[0], alone, strict=True):
+        assert step == expected_step
+        assert values == pytest.approx(expected, rel=1e-9)
+    assert len(alone) == 4
 
 
 def test_what_is_sent_does_not_grow_with_the_table(pool):

@@ -29,6 +29,7 @@ from transun.training.evaluation import BATCH
 from transun.training.history import History
 from transun.training.optimisers import constant
 from transun.training.recipe import Recipe
+from transun.training.tracking import Tracker
 
 __all__ = ["NetworkRegressor"]
 
@@ -62,6 +63,8 @@ class NetworkRegressor(IntervalMixin, RegressorMixin, ValueParameters):  # type:
         recipe: how to train; None is `Recipe()`.
         base: a trained model without the head's last branches, to start from; see `transun.fit`.
         resume: a file that keeps the state of an interrupted training; see `transun.fit`.
+        tracker: gets losses and metrics along `fit`, such as `transun.integrations.tensorboard.TensorBoardTracker`;
+            `partial_fit`, whose calls are trainings of their own, does not use it.
         random_state: of the initial weights, the order of rows and the validation rows; None uses the recipe's seed.
         progress: show a progress bar; None shows it on a terminal.
 
@@ -97,6 +100,7 @@ class NetworkRegressor(IntervalMixin, RegressorMixin, ValueParameters):  # type:
         recipe: Recipe | None = None,
         base: Model | None = None,
         resume: str | Path | None = None,
+        tracker: Tracker | None = None,
         random_state: Any = None,
         progress: bool | None = False,
     ) -> None:
@@ -106,6 +110,7 @@ class NetworkRegressor(IntervalMixin, RegressorMixin, ValueParameters):  # type:
         self.recipe = recipe
         self.base = base
         self.resume = resume
+        self.tracker = tracker
         self.random_state = random_state
         self.progress = progress
 
@@ -124,7 +129,7 @@ class NetworkRegressor(IntervalMixin, RegressorMixin, ValueParameters):  # type:
         rows = self._labelled(X, y, sample_weight, reset=True)
         valid = None if eval_set is None else self._validation_pair(eval_set, weighted=rows.weight is not None)
         self._random = None if self.random_state is None else check_random_state(self.random_state)
-        return self._train(rows, valid, replace(self._value_of("recipe"), seed=self._seed()))
+        return self._train(rows, valid, replace(self._value_of("recipe"), seed=self._seed()), self.tracker)
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """One epoch more, on these rows alone; ids that are new get vectors of their own.
@@ -220,7 +225,9 @@ class NetworkRegressor(IntervalMixin, RegressorMixin, ValueParameters):  # type:
             raise ValueError(f"eval_set must be one pair (X, y), or a list of one; got {len(given)} pairs")
         return self._labelled(*given[0], None, reset=False, weighted=weighted)
 
-    def _train(self, rows: TrainingRows, valid: TrainingRows | None, recipe: Recipe) -> Self:
+    def _train(
+        self, rows: TrainingRows, valid: TrainingRows | None, recipe: Recipe, tracker: Tracker | None = None
+    ) -> Self:
         features = rows.guess() if self.features is None else self.features
         plan = make_plan(rows.table, rows.target, head=self.head, features=features, weight=rows.weight, only="network")
         model = train_plan(
@@ -231,6 +238,7 @@ class NetworkRegressor(IntervalMixin, RegressorMixin, ValueParameters):  # type:
             valid=None if valid is None else valid.table,
             base=self.base,
             resume=self.resume,
+            tracker=tracker,
             progress=self.progress,
         )
         return self._keep(model, model.history.rows // model.history.train_rows)

@@ -22,6 +22,7 @@ from transun.models.row_intervals import RowIntervals
 from transun.training.evaluation import evaluate, predict
 from transun.training.history import History
 from transun.training.recipe import Recipe
+from transun.training.tracking import Tracker
 from transun.training.validated import fit_with_validation
 
 if TYPE_CHECKING:
@@ -185,14 +186,21 @@ class TableModel:
         rows = self.dataset(source)
         return self.seen.share(row_hashes(rows.x, rows.y))
 
-    def update(self, source: Any, recipe: Recipe = Recipe(), *, progress: bool | None = None) -> "TableModel":
+    def update(
+        self,
+        source: Any,
+        recipe: Recipe = Recipe(),
+        *,
+        tracker: Tracker | None = None,
+        progress: bool | None = None,
+    ) -> "TableModel":
         """Continue training with the rows of another day: new ids get vectors of their own, old ones keep theirs."""
         table = read_table(source, verbatim=self.features.types)
         features = self.features.grow(table)
         sizes = {name: size for name, size in {**features.ids, **features.bags}.items() if isinstance(size, int)}
         grown = replace(self, features=features, model=grow(self.model, sizes))
         rows = grown.dataset(table)
-        model, history = fit_with_validation(grown.model, rows, recipe, progress=progress)
+        model, history = fit_with_validation(grown.model, rows, recipe, tracker=tracker, progress=progress)
         seen = SeenRows.of(rows).joined(self.seen)
         return replace(grown, model=model, history=history, seen=seen, intervals=None)
 

@@ -20,6 +20,7 @@ from transun.tables.model import TableModel, tabm
 from transun.tables.plan import Only, Plan, make_plan
 from transun.training.multicalibration import multicalibrate
 from transun.training.recipe import Recipe
+from transun.training.tracking import Tracker
 from transun.training.validated import fit_with_validation
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ def train(
     base: Model | None = None,
     stream: bool | None = None,
     resume: str | Path | None = None,
+    tracker: Tracker | None = None,
     progress: bool | None = None,
 ) -> TableModel:
     """Train a model on a table: a frame, a CSV or Parquet file, a folder of them, of any size.
@@ -74,6 +76,7 @@ def train(
             rows, and trees and the ranks of numbers are learned from a sample. None does so where the files would take
             more than an eighth of the free memory.
         resume: a file that keeps the state of an interrupted training; see `fit`.
+        tracker: gets losses and metrics of the network along its training; see `fit`.
         progress: show a progress bar; None shows it on a terminal.
 
     >>> table = {"item": ["a", "b"] * 50, "gmv": [1.0, 10.0, 3.0, 30.0] * 25}
@@ -98,7 +101,16 @@ def train(
             progress=progress,
         )
         plan = make_plan(folder.sample, target, head=head, weight=weight, only=only, folder=folder, exposure=exposure)
-        return train_folder(plan, folder, backbone(plan.features), recipe, base=base, resume=resume, progress=progress)
+        return train_folder(
+            plan,
+            folder,
+            backbone(plan.features),
+            recipe,
+            base=base,
+            resume=resume,
+            tracker=tracker,
+            progress=progress,
+        )
     table = read_table(source)
     plan = make_plan(
         table,
@@ -112,7 +124,16 @@ def train(
     )
     held = None if valid is None else read_table(valid)
     return train_plan(
-        plan, table, backbone(plan.features), recipe, valid=held, by=by, base=base, resume=resume, progress=progress
+        plan,
+        table,
+        backbone(plan.features),
+        recipe,
+        valid=held,
+        by=by,
+        base=base,
+        resume=resume,
+        tracker=tracker,
+        progress=progress,
     )
 
 
@@ -126,6 +147,7 @@ def train_plan(
     by: HoldOut = HoldOutRows(),
     base: Model | None = None,
     resume: str | Path | None = None,
+    tracker: Tracker | None = None,
     progress: bool | None = None,
 ) -> TableModel:
     """Train the model that a plan describes.
@@ -139,6 +161,7 @@ def train_plan(
         by: how that share is chosen; where the rule cannot part the rows, single rows are.
         base: a trained model to start from; see `fit`.
         resume: a file for the state of an interrupted training; see `fit`.
+        tracker: gets losses and metrics of the network along its training; see `fit`.
         progress: show a progress bar; None shows it on a terminal.
 
     """
@@ -159,6 +182,7 @@ def train_plan(
         trees=Trees(features.ids, features.bags, features.numeric) if plan.trees else None,
         base=base,
         resume=resume,
+        tracker=tracker,
         progress=progress,
     )
     seen = SeenRows.of(data)
@@ -182,6 +206,7 @@ def train_folder(
     *,
     base: Model | None = None,
     resume: str | Path | None = None,
+    tracker: Tracker | None = None,
     progress: bool | None = None,
 ) -> TableModel:
     """Train the model that a plan describes on rows larger than memory.
@@ -193,6 +218,7 @@ def train_folder(
         recipe: how to train.
         base: a trained model to start from; see `fit`.
         resume: a file for the state of an interrupted training; see `fit`.
+        tracker: gets losses and metrics of the network along its training; see `fit`.
         progress: show a progress bar; None shows it on a terminal.
 
     """
@@ -211,6 +237,7 @@ def train_folder(
         base=base,
         stream=folder.stream(*columns),
         resume=resume,
+        tracker=tracker,
         progress=progress,
     )
     return TableModel(features, model, plan.target, plan.weight, history, folder.seen(sample))

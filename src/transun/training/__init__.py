@@ -23,6 +23,7 @@ from transun.training.optimisers import (
     linear,
 )
 from transun.training.recipe import Recipe, plain_recipe
+from transun.training.tracking import Tracker
 
 __all__ = [
     "EMA",
@@ -47,6 +48,7 @@ __all__ = [
     "RowWise",
     "Step",
     "Tail",
+    "Tracker",
     "balance",
     "calibrate",
     "constant",

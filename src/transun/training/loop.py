@@ -5,6 +5,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from pathlib import Path
 
 import torch
@@ -28,6 +29,7 @@ from transun.training.recipe import Recipe
 from transun.training.resume import ResumeFile, TrainingState, finish_file
 from transun.training.rowwise import OptimiserStep
 from transun.training.threads import limited_threads
+from transun.training.tracking import Tracker, tracked_values
 
 __all__ = ["epoch_seed", "fit"]
 
@@ -44,6 +46,7 @@ def fit(
     base: Model | None = None,
     resume: str | Path | None = None,
     on_step: Callable[[Step], None] | None = None,
+    tracker: Tracker | None = None,
     progress: bool | None = None,
 ) -> History:
     """Train the model on the data, in place; the same seed and threads give the same weights to the last bit.
@@ -68,6 +71,7 @@ def fit(
             Where it exists, training continues from it and ends in the same weights as without the interruption.
         on_step: called after each step with its losses. Reading them makes a GPU wait in every step; otherwise they
             are read a few dozen at a time.
+        tracker: gets losses and metrics after each check, on rank 0; see `Tracker`. It does not change the result.
         progress: show a progress bar, on rank 0; None shows it on a terminal.
 
     >>> y = torch.tensor([1.0, 3.0])
@@ -88,7 +92,7 @@ def fit(
     history = History(train_rows=len(data), valid_rows=0 if valid is None else len(valid), ranks=group.size)
     key = f"{dumps(replace(recipe, budget=None))}, {_data_key(data) if resume else ''}"
     files = [ResumeFile(resume, key)]
-    run = _Run(model, data, recipe, valid, group, history, on_step, progress)
+    run = _Run(model, data, recipe, valid, group, history, on_step, tracker, progress)
     model.train()
     run(files[0])
     if recipe.finish and not history.out_of_time:
@@ -115,6 +119,7 @@ class _Run:
     group: Group
     history: History
     on_step: Callable[[Step], None] | None
+    tracker: Tracker | None
     progress: bool | None
     first: int = 0
     """Steps of the runs before this one, by which its own are numbered."""
@@ -159,11 +164,14 @@ class _Run:
                 """Check the validation rows, unless it is not time or an interrupted run has done so already."""
                 last = history.checks[-1].step if history.checks else 0
                 due = done % check_every == 0 or done == total or history.out_of_time
-                if early_stopping is None or first + done == last or not due:
+                if first + done == last or not due:
                     return
-                history.checks.append(early_stopping.check(first + done))
-                history.best = early_stopping.best
-                history.stopped_early = early_stopping.should_stop
+                if early_stopping is not None:
+                    history.checks.append(early_stopping.check(first + done))
+                    history.best = early_stopping.best
+                    history.stopped_early = early_stopping.should_stop
+                # Steps since the check before, which a resumed run knows without having made it.
+                self._track(losses, first + (done - 1) // check_every * check_every, first + done, device)
 
             try:
                 check_if_due()  # of a run that was interrupted during its last check
@@ -206,6 +214,20 @@ class _Run:
                 history.seconds += time.perf_counter() - began
                 history.bytes_sent = group.bytes_sent
                 model.eval()
+
+    def _track(self, losses: LossLog, start: int, stop: int, device: torch.device) -> None:
+        """Give the tracker what happened from one step to another; every rank must call this, whether it has one."""
+
+        def log() -> None:
+            if self.tracker is None:
+                return
+            history = losses.history
+            # Points are kept in order, and those before `start` may be a thousand.
+            steps = list(takewhile(lambda point: point.step >= start, reversed(history.steps)))[::-1]
+            with torch.random.fork_rng(devices=_devices(device)):
+                self.tracker.log(stop, tracked_values(steps, history.checks[-1] if history.checks else None))
+
+        self.group.from_leader(log)
 
 
 def epoch_seed(seed: int, epoch: int) -> int:

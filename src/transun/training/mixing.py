@@ -24,6 +24,7 @@ from transun.training.history import History, Part
 from transun.training.loop import fit
 from transun.training.recipe import Recipe
 from transun.training.resume import fold_file
+from transun.training.tracking import PrefixedTracker, Tracker
 
 __all__ = ["choose_shares", "fit_parts", "why_no_trees"]
 
@@ -60,6 +61,7 @@ def fit_parts(
     booster: Booster | None = None,
     stream: ParquetStream | None = None,
     resume: str | Path | None = None,
+    tracker: Tracker | None = None,
     progress: bool | None = None,
 ) -> tuple[Model, History]:
     """Two ensembles of trees and a network, mixed as unseen rows call for; a small table is trained on several times.
@@ -82,6 +84,7 @@ def fit_parts(
             trees, there are no folds, and validation rows must be given.
         resume: a file for the state of an interrupted training of the network; further folds have files beside it.
             Trees, and folds that were complete, are trained again, to the same result.
+        tracker: gets losses and metrics of the network; those of several folds are named `fold_1/loss` and so on.
         progress: show progress bars; None shows them on a terminal.
 
     Returns:
@@ -103,6 +106,7 @@ def fit_parts(
             booster,
             stream,
             None if resume is None else fold_file(resume, number),
+            tracker if tracker is None or len(folds) == 1 else PrefixedTracker(tracker, f"fold_{number + 1}/"),
             progress,
         )
         mixtures.append(mixture)
@@ -146,6 +150,7 @@ def _fit_once(
     booster: Booster,
     stream: ParquetStream | None,
     resume: str | Path | None,
+    tracker: Tracker | None,
     progress: bool | None,
 ) -> tuple[Model, History]:
     """One mixture, from training rows, rows that end the training of the parts, and rows that decide the shares."""
@@ -178,7 +183,9 @@ def _fit_once(
             recipe = replace(recipe, budget=max(1e-3, budget - (time.perf_counter() - began)))
         device = "cpu" if recipe.device is None else recipe.device
         trained_on = (rows if stream is None else stream).to(device)
-        history = fit(model, trained_on, recipe, valid=stopping.to(device), resume=resume, progress=progress)
+        history = fit(
+            model, trained_on, recipe, valid=stopping.to(device), resume=resume, tracker=tracker, progress=progress
+        )
         models.append(model.cpu())
         names.append("network")
     preds = torch.stack([predict(part, unseen).double() for part in models], 1)

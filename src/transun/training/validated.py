@@ -15,6 +15,7 @@ from transun.training.history import History
 from transun.training.loop import fit
 from transun.training.mixing import fit_parts, why_no_trees
 from transun.training.recipe import Recipe
+from transun.training.tracking import Tracker
 
 __all__ = ["fit_with_validation"]
 
@@ -30,6 +31,7 @@ def fit_with_validation(
     base: Model | None = None,
     stream: ParquetStream | None = None,
     resume: str | Path | None = None,
+    tracker: Tracker | None = None,
     progress: bool | None = None,
 ) -> tuple[Model, History]:
     """Train a model on rows as a recipe says, with early stopping on a share of them, and balance the total.
@@ -49,6 +51,7 @@ def fit_with_validation(
         stream: the rows that the model is trained on, where they are larger than memory; `data` is then a sample of
             them, from which trees and the last factor are learned.
         resume: a file for the state of an interrupted training; see `fit`.
+        tracker: gets losses and metrics along the training; see `fit`.
         progress: show a progress bar; None shows it on a terminal.
 
     Returns:
@@ -70,7 +73,15 @@ def fit_with_validation(
     obstacle = "no trees are wanted" if trees is None else why_no_trees(rows, valid)
     if trees is not None and valid is not None and obstacle is None:
         model, history = fit_parts(
-            model, data, declared, trees, recipe, stream=stream, resume=resume, progress=progress
+            model,
+            data,
+            declared,
+            trees,
+            recipe,
+            stream=stream,
+            resume=resume,
+            tracker=tracker,
+            progress=progress,
         )
         rows, valid = data, declared
     elif model is None:
@@ -80,7 +91,9 @@ def fit_with_validation(
             rows, valid = rows.to(recipe.device), None if valid is None else valid.to(recipe.device)
             stream = None if stream is None else stream.to(recipe.device)
         trained_on = rows if stream is None else stream
-        history = fit(model, trained_on, recipe, valid=valid, base=base, resume=resume, progress=progress)
+        history = fit(
+            model, trained_on, recipe, valid=valid, base=base, resume=resume, tracker=tracker, progress=progress
+        )
     if balanced if recipe.balance is None else recipe.balance:
         model = balance(model, rows, valid, group=current_group())
     return model if recipe.device is None else model.cpu(), history
