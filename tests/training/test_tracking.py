@@ -48,7 +48,7 @@ def test_numbers_are_those_of_the_steps_and_checks(valid):
     assert [step for step, _ in tracker.calls] == CHECKED
     for (stop, values), check in zip(tracker.calls, history.checks or [None] * 5, strict=True):
         since = steps[stop - 4 : stop]
-        assert values.pop("loss") == pytest.approx(np.mean([sum(step.terms.values()) for step in since]))
+        assert values.pop("loss/total") == pytest.approx(np.mean([sum(step.terms.values()) for step in since]))
         assert values.pop("learning_rate") == since[-1].rate
         for term in since[0].terms:
             assert values.pop(f"loss/{term}") == pytest.approx(np.mean([step.terms[term] for step in since]))

@@ -84,7 +84,7 @@ def fit_parts(
             trees, there are no folds, and validation rows must be given.
         resume: a file for the state of an interrupted training of the network; further folds have files beside it.
             Trees, and folds that were complete, are trained again, to the same result.
-        tracker: gets losses and metrics of the network; those of several folds are named `fold_1/loss` and so on.
+        tracker: gets losses and metrics of the network; those of several folds are named `fold_1/loss/total` and so on.
         progress: show progress bars; None shows them on a terminal.
 
     Returns:

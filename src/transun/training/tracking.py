@@ -25,8 +25,8 @@ class Tracker(Protocol):
 
         Args:
             step: the number of optimiser steps so far.
-            values: `loss` and its terms as `loss/point`, means of the steps since the last call; `learning_rate`; and
-                metrics of the validation rows as `valid/RMSE`.
+            values: terms of the loss as `loss/point` and their sum as `loss/total`, means of the steps since the last
+                call; `learning_rate`; and metrics of the validation rows as `valid/RMSE`.
 
         """
 
@@ -38,8 +38,8 @@ class PrefixedTracker:
     >>> class Printing:
     ...     def log(self, step, values):
     ...         print(step, values)
-    >>> PrefixedTracker(Printing(), "fold_2/").log(7, {"loss": 0.5})
-    7 {'fold_2/loss': 0.5}
+    >>> PrefixedTracker(Printing(), "fold_2/").log(7, {"learning_rate": 0.5})
+    7 {'fold_2/learning_rate': 0.5}
     """
 
     tracker: Tracker
@@ -61,12 +61,12 @@ def tracked_values(steps: Sequence[Step], check: Check | None) -> dict[str, floa
 
     >>> steps = [Step(0, 0, 0.2, {"point": 4.0, "bias": 1.0}), Step(1, 0, 0.1, {"point": 2.0, "bias": 1.0})]
     >>> tracked_values(steps, Check(2, {"RMSE": 3.0}))
-    {'loss': 4.0, 'loss/point': 3.0, 'loss/bias': 1.0, 'learning_rate': 0.1, 'valid/RMSE': 3.0}
+    {'loss/total': 4.0, 'loss/point': 3.0, 'loss/bias': 1.0, 'learning_rate': 0.1, 'valid/RMSE': 3.0}
 
     """
     values: dict[str, float] = {}
     if steps:
-        values["loss"] = sum(step.loss for step in steps) / len(steps)
+        values["loss/total"] = sum(step.loss for step in steps) / len(steps)
         for name in steps[0].terms:
             values[f"loss/{name}"] = sum(step.terms[name] for step in steps) / len(steps)
         values["learning_rate"] = steps[-1].rate
