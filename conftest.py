@@ -4,6 +4,7 @@ import os
 import random
 from collections.abc import Iterator
 from importlib import import_module
+from importlib.util import find_spec
 
 import pytest
 import torch
@@ -25,6 +26,9 @@ ROOMS = (
     "training",
     "transforms",
 )
+
+# A module whose class is one of torchmetrics, which doctests would import.
+collect_ignore = [] if find_spec("torchmetrics") else ["src/transun/integrations/torchmetrics.py"]
 
 # The same examples in every run, however slow the machine: a failure is then news about the code.
 settings.register_profile("steady", deadline=None, derandomize=True)

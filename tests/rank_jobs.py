@@ -16,6 +16,7 @@ from transun.backbones.sharded import shards_in
 from transun.cli import main
 from transun.data import Batch, Dataset, OrderLog
 from transun.heads import Head, LogMSE
+from transun.metrics import metric_named
 from transun.models.checkpoint import load_model, save_model
 from transun.models.network import Model
 from transun.support.group import current_group
@@ -155,6 +156,20 @@ def train_tracked(case: Case, everywhere: bool) -> list[tuple[int, dict[str, flo
     tracker = recorder if everywhere or current_group().leads else None
     fit(case.model(), case.rows(), case.recipe, valid=VALID, tracker=tracker)
     return recorder.calls
+
+
+def torch_metrics(names: list[str], pred: torch.Tensor, y: torch.Tensor, counts: list[int]) -> dict[str, float]:
+    """Metrics by torchmetrics, of rows of which every rank has some, so many on each."""
+    from transun.integrations.torchmetrics import TorchMetric
+
+    rank = current_group().rank
+    own = slice(sum(counts[:rank]), sum(counts[: rank + 1]))
+    values = {}
+    for name in names:
+        metric = TorchMetric(metric_named(name))
+        metric.update(pred[own], y[own])
+        values[name] = metric.compute().item()
+    return values
 
 
 def count_bytes(size: int) -> int:

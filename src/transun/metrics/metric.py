@@ -6,7 +6,7 @@ shortcut, a running mean of the batches' values, is not.
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, ClassVar, Literal, Protocol, Self, TypeVar
@@ -26,6 +26,7 @@ __all__ = [
     "Sample",
     "SampleMetric",
     "Summary",
+    "Sums",
     "bootstrap",
     "filled",
 ]
@@ -33,8 +34,18 @@ __all__ = [
 Better = Literal["lower", "higher", "zero", "one"]
 
 
+Merging = Literal["sum", "cat"]
+
+
 class Summary(Protocol):
-    """What a metric keeps of some rows; `a + b` is the summary of the rows of both."""
+    """What a metric keeps of some rows; `a + b` is the summary of the rows of both.
+
+    Attributes:
+        merging: how the tensors of two summaries become those of both: added, or put one after the other.
+
+    """
+
+    merging: ClassVar[Merging]
 
     @property
     def count(self) -> int:
@@ -45,6 +56,13 @@ class Summary(Protocol):
         """The sum of the weights."""
 
     def __add__(self, other: Self) -> Self: ...
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The whole summary as float64 tensors by name, for libraries that keep and merge such states themselves."""
+
+    @classmethod
+    def of_tensors(cls, tensors: Mapping[str, Tensor]) -> Self:
+        """The summary that `tensors` was called on."""
 
 
 S = TypeVar("S", bound=Summary)
@@ -165,21 +183,42 @@ def filled(summary: S) -> S:
 
 
 @dataclass(frozen=True)
-class Moments:
-    """Sums over rows of a statistic s of k numbers: Σs (k,) and Σssᵀ (k, k), enough for a value and its error."""
+class Sums:
+    """A summary that consists of sums over rows; a subclass has further ones as fields, numbers or tensors.
+
+    >>> both = Sums(2, 3.0) + Sums(1, 1.0)
+    >>> both
+    Sums(count=3, total_weight=4.0)
+    >>> Sums.of_tensors(both.tensors()) == both
+    True
+    """
 
     count: int
     total_weight: float
+
+    merging: ClassVar[Merging] = "sum"
+
+    def __add__(self, other: Self) -> Self:
+        return type(self)(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(self)))
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Every sum by the name of its field."""
+        return {each.name: torch.as_tensor(getattr(self, each.name), dtype=torch.float64) for each in fields(self)}
+
+    @classmethod
+    def of_tensors(cls, tensors: Mapping[str, Tensor]) -> Self:
+        """The summary of these sums."""
+        sums: dict[str, Any] = dict(tensors)
+        numbers = {name: value.item() for name, value in tensors.items() if value.ndim == 0}
+        return cls(**sums | numbers | {"count": int(numbers["count"])})
+
+
+@dataclass(frozen=True)
+class Moments(Sums):
+    """Sums over rows of a statistic s of k numbers: Σs (k,) and Σssᵀ (k, k), enough for a value and its error."""
+
     sums: Tensor
     products: Tensor
-
-    def __add__(self, other: "Moments") -> "Moments":
-        return Moments(
-            self.count + other.count,
-            self.total_weight + other.total_weight,
-            self.sums + other.sums,
-            self.products + other.products,
-        )
 
 
 class AdditiveMetric(Metric):
@@ -229,6 +268,8 @@ class Sample:
 
     parts: tuple[Rows, ...]
 
+    merging: ClassVar[Merging] = "cat"
+
     @property
     def count(self) -> int:
         """The number of rows."""
@@ -246,6 +287,15 @@ class Sample:
 
     def __add__(self, other: "Sample") -> "Sample":
         return Sample(self.parts + other.parts)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Predictions, targets and weights."""
+        return {"pred": self.rows.pred, "y": self.rows.y, "weight": self.rows.weight}
+
+    @classmethod
+    def of_tensors(cls, tensors: Mapping[str, Tensor]) -> "Sample":
+        """The rows with these predictions, targets and weights."""
+        return cls((Rows(**tensors),))
 
 
 class SampleMetric(Metric):

@@ -9,7 +9,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from transun.metrics.metric import Better, Metric
+from transun.metrics.metric import Better, Metric, Sums
 from transun.metrics.rows import Rows
 
 __all__ = ["FLOORED", "MRE", "SMRE", "FlooredShare", "MeanRelativeError", "SignedMeanRelativeError"]
@@ -19,30 +19,19 @@ _REACH = 256
 
 
 @dataclass(frozen=True)
-class ByMagnitude:
+class ByMagnitude(Sums):
     """Sums of (w(ŷ - y)/ŷ, w(ŷ - y), w) over the rows whose |ŷ| lies between the same two powers of two.
 
     The floor of a relative error depends on the mean of all targets, which nobody knows before the last row. These
     sums serve every floor that is a power of two, so that meters still merge and need no rows.
     """
 
-    count: int
-    total_weight: float
     total_size: float
     """Σw|y|."""
     sums: Tensor
     """(powers, 3)."""
     products: Tensor
     """(powers, 3, 3), the sums of the cross products."""
-
-    def __add__(self, other: "ByMagnitude") -> "ByMagnitude":
-        return ByMagnitude(
-            self.count + other.count,
-            self.total_weight + other.total_weight,
-            self.total_size + other.total_size,
-            self.sums + other.sums,
-            self.products + other.products,
-        )
 
 
 class RelativeMetric(Metric):

@@ -2,7 +2,7 @@
 
 import hashlib
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
@@ -10,9 +10,10 @@ from typing import ClassVar
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from transun.metrics.inversions import Flags, Integers
-from transun.metrics.metric import Better, Interval, Metric, Sample
+from transun.metrics.metric import Better, Interval, Merging, Metric, Sample
 from transun.metrics.pair_grid import PairGrid
 from transun.metrics.pairs import count_pairs
 from transun.metrics.ranking import XAUC, TieAware
@@ -80,6 +81,8 @@ class PairSketch:
     rate: float
     seed: bytes
 
+    merging: ClassVar[Merging] = "cat"
+
     @staticmethod
     def of(rows: Rows, size: int) -> "PairSketch":
         """A sketch of some rows that may use `size` bytes."""
@@ -106,6 +109,15 @@ class PairSketch:
         count, weight = self.count + other.count, self.total_weight + other.total_weight
         joined = replace(self, count=count, total_weight=weight, grid=grid, sample=sample, rate=rate, seed=seed)
         return replace(joined, buffer=(*self.buffer, *other.buffer))._flushed_if_full()
+
+    def tensors(self) -> dict[str, Tensor]:
+        """An error: what a sketch keeps of rows depends on all that it has seen, and is merged by `+` alone."""
+        raise TypeError("a sketch cannot be merged as tensors: use XAUC, which keeps all rows, or a Meter")
+
+    @classmethod
+    def of_tensors(cls, tensors: Mapping[str, Tensor]) -> "PairSketch":
+        """No sketch is made of tensors."""
+        raise TypeError("a sketch cannot be merged as tensors: use XAUC, which keeps all rows, or a Meter")
 
     @cached_property
     def flushed(self) -> "PairSketch":

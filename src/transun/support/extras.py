@@ -11,6 +11,7 @@ EXTRAS = {
     "distributed": "dask",
     "duckdb": "duckdb",
     "lightgbm": "lightgbm",
+    "mlflow": "mlflow",
     "onnx": "onnx",
     "onnxmltools": "onnx",
     "onnxruntime": "onnx",
@@ -22,8 +23,11 @@ EXTRAS = {
     "skl2onnx": "onnx",
     "starlette": "serve",
     "tea_tasting": "ab",
+    "tensorboard": "tensorboard",
+    "torchmetrics": "torchmetrics",
     "upath": "s3",
     "uvicorn": "serve",
+    "wandb": "wandb",
 }
 
 # Packages that are not called like the library they install.
