@@ -5,11 +5,13 @@
 
 import inspect
 import json
+import os
 import re
 import sys
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from layers import picture
@@ -21,7 +23,8 @@ from transun.report.markdown import table
 
 ROOT = Path(__file__).parent.parent
 REPORTS = ROOT / "paper" / "reports"
-DRAWN = ROOT / "docs" / "understand" / "pictures"
+DOCS = ROOT / "docs"
+DRAWN = DOCS / "understand" / "pictures"
 # In the order in which a reader meets them.
 ROOMS = (
     "estimators",
@@ -47,7 +50,7 @@ ROOMS = (
 
 def demo_block() -> str:
     """The verdict of the demo's page."""
-    return (ROOT / "docs" / "demo" / "demo.md").read_text(encoding="utf-8").split("\n\n")[1]
+    return (DOCS / "demo" / "demo.md").read_text(encoding="utf-8").split("\n\n")[1]
 
 
 def install_block() -> str:
@@ -63,14 +66,30 @@ def install_block() -> str:
     return table(["install", "to"], rows).replace("--:", ":--")
 
 
-def synthetic_block() -> str:
-    """How many claims about the paper's first table hold, in a sentence."""
-    claims = _read("synthetic")["claims"]
-    held = sum(answer_to(claim) == "yes" for claim in claims)
-    return (
-        f"{held} of {len(claims)} claims about the paper's first table, against closed forms, "
-        "hold ([page](paper/reports/synthetic.md))."
-    )
+def lost_block() -> str:
+    """What a booster of ln(1 + y) loses of the total of test rows, over the tables of a report."""
+    entries = _read("segments")["entries"]
+    lost = [1.0 - entry["PGR"] for entry in entries if (entry["base"], entry["method"]) == ("ln(1 + y)", "as it is")]
+    low, middle, high = (f"{100 * share:.0f}" for share in (min(lost), median(lost), max(lost)))
+    return f"by {low} to {high} % on {len(lost)} public tables, {middle} % in the median"
+
+
+def answers_block(name: str, link: str) -> str:
+    """How many claims of a report hold, as part of a sentence."""
+    claims = _read(name)["claims"]
+    return f"{_held(claims)} of {len(claims)} hold ([page]({link}))"
+
+
+def claims_block(name: str, link: str) -> str:
+    """Every claim of a report with its answer and the numbers behind it."""
+    report = _read(name)
+    rows = [[claim["text"], answer_to(claim), claim["evidence"]] for claim in report["claims"]]
+    made = f"Measured by `{report['command']}`: [every number]({link})."
+    return f"{table(['claim', 'holds', 'evidence'], rows).replace('--:', ':--')}\n\n{made}"
+
+
+def _held(claims: list[dict[str, Any]]) -> int:
+    return sum(answer_to(claim) == "yes" for claim in claims)
 
 
 def board_block() -> str:
@@ -80,13 +99,12 @@ def board_block() -> str:
     default = lines["default"]
     rivals = [lines[name] for name in report["rivals"] if name in lines and lines[name]["tables"] == default["tables"]]
     rival = min(rivals, key=lambda line: line["to_reference"]["value"])
-    held = sum(answer_to(claim) == "yes" for claim in report["claims"])
-    wrong = default["wrong_totals"]
+    held, wrong = f"{_held(report['claims'])} of {len(report['claims'])}", default["wrong_totals"]
     return (
         f"The error (NRMSE) of `train` is {_ratio(default)} of that of {report['reference']}, the geometric mean over "
         f"the board's tables with numbers; the best of {len(rivals)} rivals, {rival['method']}, has {_ratio(rival)}. "
         f"`train` is best on {default['first']} tables and has {wrong} wrong total{'s' * (wrong != 1)}, for "
-        f"{default['seconds']:.0f} seconds a table on one thread. {held} of {len(report['claims'])} claims about it "
+        f"{default['seconds']:.0f} seconds a table on one thread. {held} claims about it "
         "hold ([page](paper/reports/board/tables.md))."
     )
 
@@ -109,8 +127,7 @@ def board_losses_block() -> str:
 
 def coverage_block() -> str:
     """Coverage of 95 % intervals of totals by kind of amounts and number of labelled rows, over both models."""
-    result = json.loads((ROOT / "benchmarks" / "results" / "totals.json").read_text(encoding="utf-8"))
-    lines = [dict(zip(result["columns"], row, strict=True)) for row in result["rows"]]
+    lines = _coverage_lines()
     rows = []
     for amounts, labelled in dict.fromkeys((line["amounts"], line["labelled"]) for line in lines):
         here = [line for line in lines if (line["amounts"], line["labelled"]) == (amounts, labelled)]
@@ -133,6 +150,22 @@ def coverage_block() -> str:
         )
     header = ["amounts", "labelled", "refused, %", "covered, %", "covered in segments, %", "± 1.96 errors, %"]
     return table([*header, "ppi-aipw, %", "width to it", "width, both at 95 %"], rows)
+
+
+def small_segments_block() -> str:
+    """The least coverage of 95 % intervals of a small segment where the variance of the amounts is finite."""
+    here = [
+        line
+        for line in _coverage_lines()
+        if line["total of"] == "the small segment" and line["amounts"] != "Pareto 1.5"
+    ]
+    worst = min(here, key=lambda line: line["covered, %"])
+    return f"{worst['covered, %']:.0f} of 100 intervals hold instead of 95 ({worst['amounts']})"
+
+
+def _coverage_lines() -> list[dict[str, Any]]:
+    result = json.loads((ROOT / "benchmarks" / "results" / "totals.json").read_text(encoding="utf-8"))
+    return [dict(zip(result["columns"], row, strict=True)) for row in result["rows"]]
 
 
 def _range(lines: list[dict[str, Any]], column: str, digits: int = 1) -> str:
@@ -171,27 +204,47 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "board": board_block,
     "board-losses": board_losses_block,
     "install": install_block,
-    "synthetic": synthetic_block,
+    "lost": lost_block,
+    "small-segments": small_segments_block,
     "coverage": coverage_block,
     "layers": picture,
     "way": way,
     "reference": reference_block,
 }
-PAGES = [ROOT / page for page in ("README.md", "docs/architecture.md", "docs/reference.md", "docs/guides/totals.md")]
+# These take the name of a report, `<!-- claims watching -->`, and the link from the page to the page of the report.
+REPORT_BLOCKS: dict[str, Callable[[str, str], str]] = {"answers": answers_block, "claims": claims_block}
+PAGES = [
+    ROOT / "README.md",
+    *(page for folder in ("", "guides", "understand") for page in (DOCS / folder).glob("*.md")),
+]
 
 
-def filled(text: str) -> str:
-    """The page with every marked block replaced by its present content."""
+def filled(text: str, page: Path) -> str:
+    """The text of a page with every marked block replaced by its present content."""
     for name, block in BLOCKS.items():
         # A block within a sentence has no line breaks around its content.
         pattern = re.compile(rf"(<!-- {name} -->(\n?)).*?(<!-- /{name} -->)", re.DOTALL)
         text = pattern.sub(lambda match, block=block: f"{match[1]}{block()}{match[2]}{match[3]}", text)
+    for name, report_block in REPORT_BLOCKS.items():
+        pattern = re.compile(rf"(<!-- {name} ([\w/-]+) -->(\n?)).*?(<!-- /{name} -->)", re.DOTALL)
+        text = pattern.sub(
+            lambda match, block=report_block: (
+                f"{match[1]}{block(match[2], report_link(match[2], page))}{match[3]}{match[4]}"
+            ),
+            text,
+        )
     return text
+
+
+def report_link(name: str, page: Path) -> str:
+    """The way from a page to the page of a report: pages of the site link to the copy in the site."""
+    reports = DOCS / "generated" / "evidence" / "reports" if page.is_relative_to(DOCS) else REPORTS
+    return Path(os.path.relpath(reports / f"{name}.md", page.parent)).as_posix()
 
 
 def wanted() -> dict[Path, str]:
     """What every page and picture should hold now."""
-    pages = {page: filled(page.read_text(encoding="utf-8")) for page in PAGES}
+    pages = {page: filled(page.read_text(encoding="utf-8"), page) for page in PAGES}
     return pages | {DRAWN / f"{name}.svg": draw() for name, draw in PICTURES.items()}
 
 
