@@ -33,6 +33,8 @@ default_role = "code"
 
 html_theme = "furo"
 html_title = f"transun {release}"
+html_static_path = ["static"]
+html_js_files = ["accessible.js"]
 html_copy_source = False
 html_show_sphinx = False
 

@@ -1,6 +1,8 @@
-"""Checks a built site: every link to a page, a picture or an anchor of the site itself leads somewhere.
+"""Checks a built site: links within it lead somewhere, and no page has a fault that a browser can find.
 
-`make docs` runs this: `python tools/check_site.py docs/_build/html`. Addresses elsewhere are not visited.
+`make docs` runs this: `python tools/check_site.py docs/_build/html`. Addresses elsewhere are not visited. Where there
+is a Chromium or Chrome, every page is opened at the width of a phone, in light and in dark: nothing may reach beyond
+the edge, and axe-core may find nothing serious. Names after the folder are parts of paths: only such pages are opened.
 """
 
 import sys
@@ -44,11 +46,35 @@ def broken_links(folder: Path) -> list[str]:
     return broken
 
 
+def faults_in_a_browser(folder: Path, parts: list[str]) -> list[str]:
+    """`page: fault` for everything that reaches beyond the edge of a phone, and for serious faults of accessibility."""
+    sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+    from browser import MISSING, Browser, find_browser
+
+    program = find_browser()
+    if program is None:
+        print(MISSING)
+        return []
+    faults = []
+    with Browser(program) as browser:
+        for path in sorted(folder.rglob("*.html")):
+            name = path.relative_to(folder).as_posix()
+            if parts and not any(part in name for part in parts):
+                continue
+            for scheme in ("light", "dark"):
+                browser.open(path, 390, scheme)
+                if browser.run("document.documentElement.scrollWidth > innerWidth"):
+                    faults.append(f"{name}: wider than a phone")
+                faults += [f"{name}, {scheme}: {fault}" for fault in browser.faults()]
+    return faults
+
+
 def main() -> None:
-    """Print the broken links and fail if there are any."""
-    broken = broken_links(Path(sys.argv[1]).resolve())
-    print(*broken, sep="\n", end="\n" * bool(broken))
-    raise SystemExit(int(bool(broken)))
+    """Print what is wrong and fail if anything is."""
+    folder = Path(sys.argv[1]).resolve()
+    faults = broken_links(folder) + faults_in_a_browser(folder, sys.argv[2:])
+    print(*faults, sep="\n", end="\n" * bool(faults))
+    raise SystemExit(int(bool(faults)))
 
 
 if __name__ == "__main__":
