@@ -35,13 +35,13 @@ class Browser:
         self._browser.close()
         self._driver.stop()
 
-    def open(self, path: Path, width: int, scheme: str) -> None:
-        """Load a file at a width, in light or dark."""
+    def open(self, path: Path, width: int, scheme: str, locale: str = "en-GB") -> None:
+        """Load a file at a width, in light or dark, for a reader of a language."""
         if self._page is not None:
             self._page.context.close()
         self.problems, self.requests = [], []
         size = {"width": width, "height": 900}
-        context = self._browser.new_context(viewport=size, color_scheme=scheme, is_mobile=width < 600)
+        context = self._browser.new_context(viewport=size, color_scheme=scheme, is_mobile=width < 600, locale=locale)
         self._page = context.new_page()
         self._page.on("request", lambda request: self.requests.append(request.url))
         self._page.on("pageerror", lambda error: self.problems.append(str(error)))

@@ -207,8 +207,8 @@ class Cell:
     more: str = ""
 
     def html(self) -> str:
-        """A <td>; a cell without a number sorts below all numbers."""
-        sort = "" if self.value is None else f' data-v="{_sortable(self.value):.6g}"'
+        """A <td>; a cell without a number sorts below all numbers, and its text is shown as it is in any language."""
+        sort = ' translate="no"' if self.value is None else f' data-v="{_sortable(self.value):.6g}"'
         more = f"<small>{_text(self.more)}</small>" if self.more else ""
         return f"<td{_class(self.style)}{sort}>{_text(self.text)}{more}</td>"
 

@@ -1,4 +1,9 @@
-"""How pages look: one style sheet for light, dark, paper and phones, and the script that sorts tables."""
+"""How pages look: one style sheet for light, dark, paper and phones, and a script.
+
+The script sorts tables, and writes numbers with the decimal and thousands marks of the reader's browser, so that one
+page serves readers of any country: 1,234.5 is 1.234,5 in German and 1 234,5 in French, €1,234 is 1.234 €. Without a
+script, in Markdown and in the terminal numbers are as in English. What is code or a name from the data is left alone.
+"""
 
 __all__ = ["CHARTS", "COLOURS", "SCRIPT", "STYLE"]
 
@@ -85,6 +90,23 @@ footer { padding-top: 1.4rem; padding-bottom: 2rem; }
 )
 
 SCRIPT = """
+const currencies = { "€": "EUR", "$": "USD", "£": "GBP", "¥": "JPY", "₹": "INR" };
+// A number with a thousands or a decimal mark, or with a currency; neither a version nor part of a word.
+const written = /(?<![\\w.,/])([€$£¥₹]?)(\\d{1,3}(?:,\\d{3})+|\\d+)(\\.\\d+)?(?![.,]\\w|\\d)/g;
+const localised = (text, currency, whole, fraction = "") => {
+  if (!currency && !fraction && !whole.includes(",")) return text;
+  const digits = Math.max(fraction.length - 1, 0);
+  const style = currency ? { style: "currency", currency: currencies[currency], currencyDisplay: "narrowSymbol" } : {};
+  return new Intl.NumberFormat(navigator.language, { ...style, numberingSystem: "latn",
+    useGrouping: whole.includes(","), minimumFractionDigits: digits, maximumFractionDigits: digits,
+  }).format(whole.replaceAll(",", "") + fraction);
+};
+const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+while (texts.nextNode()) {
+  const node = texts.currentNode;
+  if (!node.parentElement.closest("code, script, style, .name, [translate=no]"))
+    node.data = node.data.replace(written, localised);
+}
 for (const button of document.querySelectorAll("th button")) button.addEventListener("click", () => {
   const head = button.parentElement, body = head.closest("table").tBodies[0];
   const column = [...head.parentElement.children].indexOf(head);
