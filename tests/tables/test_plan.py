@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy import stats
 
-from transun import MSE
+from transun import MSE, EmbeddingMLP, TabM, embedding_mlp
 from transun.data import read_table
 from transun.heads import GTS, Head, LogSUN
 from transun.models.network import Model
@@ -50,6 +50,16 @@ def test_recommendations_suit_the_target(draw, head):
     assert found == head
     assert len(why) > 40
     assert isinstance(parse_head(found).prepare(y), Head)  # and can be trained on it
+
+
+@pytest.mark.parametrize(("rows", "members"), [(400, 8), (25_000, 4), (60_000, None)])
+def test_members_beside_trees_are_fewer_the_more_rows_there_are(rows, members):
+    table = read_table({"x": np.arange(rows) % 7, "gmv": np.random.default_rng(0).lognormal(0.0, 1.0, rows)})
+    beside_trees, alone = make_plan(table, "gmv"), make_plan(table, "gmv", only="network")
+    assert getattr(beside_trees.backbone(), "members", None) == (members or 1)
+    assert alone.backbone().members == 8
+    assert isinstance(beside_trees.backbone(), EmbeddingMLP if members is None else TabM)
+    assert isinstance(alone.backbone(embedding_mlp), EmbeddingMLP)  # whoever names a network gets it
 
 
 @pytest.mark.parametrize("name", planning._methods())

@@ -88,7 +88,7 @@ def fit(
 ) -> None:
     """Train an unbiased model on a table, prove its totals on rows held out, and save both.
 
-    The model is a mixture of boosted trees and a network; rows that neither has seen decide the shares.
+    The model is a mixture of boosted trees and a network; validation rows decide the shares.
     Columns are read as ids, numbers, times or lists by what they hold; the plan is printed with reasons. The folder
     gets the model, a bias certificate and a report. Ctrl-C keeps the state, and --resume continues to the same result.
     Parquet files larger than an eighth of the free memory are streamed: the network reads all rows, trees a sample.
@@ -103,7 +103,6 @@ def fit(
     from transun.report.formatting import visible_line
     from transun.support.group import current_group
     from transun.tables.folder import is_streamed
-    from transun.tables.model import tabm
     from transun.tables.plan import parse_head, parse_only
     from transun.tables.training import require_streamable
 
@@ -151,7 +150,7 @@ def fit(
             if holdout is None:
                 _show_advice(rows.sample, plan)
         job = TrainingJob(data_name(data), plan, recipe, rows, segments, out, unit=unit)
-        report = job.run(tabm(plan.features), resume_path, progress)
+        report = job.run(plan.backbone(), resume_path, progress)
     if report is None:
         return
     if as_json:

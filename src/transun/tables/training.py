@@ -16,7 +16,7 @@ from transun.models.network import Model
 from transun.support.group import current_group
 from transun.support.paths import as_path
 from transun.tables.folder import StreamedFolder, is_streamed, survey_folder
-from transun.tables.model import TableModel, tabm
+from transun.tables.model import TableModel
 from transun.tables.plan import Only, Plan, make_plan
 from transun.training.multicalibration import multicalibrate
 from transun.training.recipe import Recipe
@@ -38,7 +38,7 @@ def train(
     exclude: Iterable[str] = (),
     weight: str | None = None,
     exposure: str | None = None,
-    backbone: Callable[[Features], Backbone] = tabm,
+    backbone: Callable[[Features], Backbone] | None = None,
     recipe: Recipe = Recipe(),
     only: Only | None = None,
     valid: Any = None,
@@ -65,7 +65,8 @@ def train(
         weight: the column of sample weights.
         exposure: the column that amounts were collected over, such as the years of a policy: the model learns amounts
             per unit of it, predicts exposure times rate, and remembers the column. It is no feature.
-        backbone: builds the network from the fitted features.
+        backbone: builds the network from the fitted features, such as `embedding_mlp`; None is TabM, with
+            members for small tables.
         recipe: how to train. `Recipe(budget=10)` takes ten seconds or less.
         only: "trees" or "network" trains that alone.
         valid: validation rows, in place of the recipe's share of the training rows.
@@ -104,7 +105,7 @@ def train(
         return train_folder(
             plan,
             folder,
-            backbone(plan.features),
+            plan.backbone(backbone),
             recipe,
             base=base,
             resume=resume,
@@ -126,7 +127,7 @@ def train(
     return train_plan(
         plan,
         table,
-        backbone(plan.features),
+        plan.backbone(backbone),
         recipe,
         valid=held,
         by=by,

@@ -1,4 +1,4 @@
-"""Trees and a network trained on the same rows, and the convex combination of them that unseen rows call for."""
+"""Trees and a network trained on the same rows, and the convex combination of them that validation rows call for."""
 
 import copy
 import math
@@ -64,19 +64,22 @@ def fit_parts(
     tracker: Tracker | None = None,
     progress: bool | None = None,
 ) -> tuple[Model, History]:
-    """Two ensembles of trees and a network, mixed as unseen rows call for; a small table is trained on several times.
+    """Two ensembles of trees and a network, mixed as validation rows call for, and several times on a small table.
 
-    Some rows end the training of each part; other rows, which nothing has seen by then, decide the shares. A convex
-    combination of unbiased predictions is unbiased.
+    Validation rows, from which no weight is learned, end the training of each part and decide the shares. A convex
+    combination of unbiased predictions is unbiased. All validation rows do both: half of them each would end some
+    trainings far too early, and costs more than what the parts gain by having been stopped where these rows are
+    predicted best, which all of them gain alike.
 
     A few hundred validation rows end a training too early or too late, and decide shares by chance. So a table of up
     to 7,500 rows is divided into four or five folds, each of which is left out once, and the mixtures are averaged.
-    Fewer folds would leave out too much: a table with little noise needs its rows more than an average.
+    Fewer folds would leave out too much: a table with little noise needs its rows more than an average. Validation
+    rows that are given decide the shares there, and the fold that is left out ends the training.
 
     Args:
         model: the network, trained in place; None mixes the ensembles of trees alone.
         data: training rows.
-        valid: validation rows; None takes them from the training rows. Where there are folds, they decide the shares.
+        valid: validation rows; None takes them from the training rows.
         inputs: names the columns for the trees.
         recipe: how to train the network; its budget is that of all parts together.
         booster: the library for trees; None takes LightGBM where it is installed, else scikit-learn.
@@ -93,14 +96,14 @@ def fit_parts(
     """
     began = time.perf_counter()
     booster = booster or default_booster()
-    folds = _folds(data, valid, recipe) if stream is None or valid is None else [(data, *_halves(valid, recipe))]
+    folds = _folds(data, valid, recipe) if stream is None or valid is None else [(data, valid, valid)]
     mixtures, histories = [], []
-    for number, (rows, stopping, unseen) in enumerate(folds):
+    for number, parts_of_rows in enumerate(folds):
         spent = time.perf_counter() - began
         left = None if recipe.budget is None else max(1e-3, (recipe.budget - spent) / (len(folds) - number))
         mixture, history = _fit_once(
             copy.deepcopy(model),
-            (rows, stopping, unseen),
+            parts_of_rows,
             inputs,
             replace(recipe, budget=left, seed=recipe.seed + number),
             booster,
@@ -128,18 +131,13 @@ def _folds(data: Dataset, valid: Dataset | None, recipe: Recipe) -> list[tuple[D
         if valid is None:
             rows, valid = recipe.split(data)
         assert valid is not None  # `why_no_trees` has seen to it
-        return [(rows, *_halves(valid, recipe))]
+        return [(rows, valid, valid)]
     fold = (hashing.uniform(torch.arange(len(data)), recipe.seed, "mixing.folds") * count).long()
     parts = []
     for number in range(count):
         rows, left_out = (data.take(chosen.nonzero().squeeze(-1)) for chosen in (fold != number, fold == number))
-        parts.append((rows, *left_out.split(0.5, recipe.seed + 1)) if valid is None else (rows, left_out, valid))
+        parts.append((rows, left_out, left_out if valid is None else valid))
     return parts
-
-
-def _halves(valid: Dataset, recipe: Recipe) -> tuple[Dataset, Dataset]:
-    """The validation rows that end the training of the parts, and those that decide the shares."""
-    return valid.split(0.5, recipe.seed + 1)
 
 
 def _fit_once(
@@ -154,7 +152,7 @@ def _fit_once(
     progress: bool | None,
 ) -> tuple[Model, History]:
     """One mixture, from training rows, rows that end the training of the parts, and rows that decide the shares."""
-    rows, stopping, unseen = data
+    rows, stopping, deciding = data
     began = time.perf_counter()
     budget = math.inf if recipe.budget is None else recipe.budget
     group = current_group()
@@ -188,13 +186,13 @@ def _fit_once(
         )
         models.append(model.cpu())
         names.append("network")
-    preds = torch.stack([predict(part, unseen).double() for part in models], 1)
+    preds = torch.stack([predict(part, deciding).double() for part in models], 1)
     # One rank decides for all: another processor could round a share to zero that is not zero here.
-    shares = group.from_leader(lambda: choose_shares(preds, unseen.y, unseen.weight))
+    shares = group.from_leader(lambda: choose_shares(preds, deciding.y, deciding.weight))
     mixed = (preds * torch.tensor(shares, dtype=torch.float64)).sum(1, keepdim=True)
-    errors = _root_mean_squares(torch.cat([preds, mixed], 1), unseen)
+    errors = _root_mean_squares(torch.cat([preds, mixed], 1), deciding)
     history.parts = [Part(*part) for part in zip(names, shares, errors, strict=False)]
-    history.mixed_error, history.mixed_rows = errors[-1], len(unseen)
+    history.mixed_error, history.mixed_rows = errors[-1], len(deciding)
     kept = [index for index, share in enumerate(shares) if share > 0.0]
     return mix([models[index] for index in kept], [shares[index] for index in kept]), history
 
@@ -220,7 +218,7 @@ def choose_shares(preds: Tensor, y: Tensor, weight: Tensor | None = None) -> lis
     share below a twentieth is left out, because its predictions cost as much as those of the others.
 
     Args:
-        preds: predictions (n, k), of rows that no part has seen.
+        preds: predictions (n, k), of rows that no weight was learned from.
         y: their targets.
         weight: what each row counts.
 

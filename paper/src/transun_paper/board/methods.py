@@ -62,6 +62,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "trees_alone": {"only": "trees"},
     "10_seconds": {"recipe": {"budget": 10.0}},
     "30_seconds": {"recipe": {"budget": 30.0}},
+    "tabm": {"backbone": "tabm"},
     "embedding_mlp": {"backbone": "embedding_mlp"},
     "poisson_head": {"head": "Scaled(Poisson())"},
     "logsun_head": {"head": "Scaled(LogSUN())"},
