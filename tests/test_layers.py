@@ -11,6 +11,8 @@ OWNERS = {
     "dask": {"engines"},
     "duckdb": {"engines"},
     "lightgbm": {"training"},
+    "modin": set(),
+    "narwhals": {"data"},
     "onnx": {"estimators", "tables"},
     "onnxmltools": {"estimators"},
     "onnxruntime": {"tables"},

@@ -178,9 +178,9 @@ def test_missing_file_names_its_neighbours(tmp_path: Path) -> None:
         read_table(tmp_path / "order.parquet")
 
 
-@pytest.mark.parametrize("source", [3, [1, 2], pl.DataFrame(COLUMNS).lazy()])
+@pytest.mark.parametrize("source", [3, [1, 2], np.ones((2, 2))])
 def test_what_is_no_table_is_refused(source: object) -> None:
-    with pytest.raises(TypeError, match=r"cannot read a table from .*collect\(\) it first"):
+    with pytest.raises(TypeError, match=r"cannot read a table from .*: give a frame of pandas, polars, Arrow"):
         read_table(source)
 
 

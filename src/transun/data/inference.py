@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transun.data.features import Features
+from transun.data.frames import PANDAS_INDEX
 from transun.data.kinds import Bag, Datetime, Id, Kind, Lists, Number, Numbered, Split
 from transun.data.schema import holds_lists, require_columns
-from transun.data.table import PANDAS_INDEX, as_numbers, as_times, column_array, read_table, targets
+from transun.data.table import as_numbers, as_times, column_array, read_table, targets
 from transun.data.text_values import looks_numeric
 from transun.support.extras import need
 

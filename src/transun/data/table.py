@@ -5,7 +5,6 @@ A function that a user calls with "a table" passes it through `read_table`, once
 its row and what to do.
 """
 
-import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ import numpy as np
 
 from transun.data.csv_files import first_line
 from transun.data.formats import TableSource, find_files
+from transun.data.frames import arrow_table
 from transun.data.schema import holds_lists, holds_numbers, refuse_duplicates, require_columns
 from transun.data.text_values import looks_numeric
 from transun.support.extras import need
@@ -35,8 +35,6 @@ __all__ = [
     "targets",
 ]
 
-# The names that pyarrow gives to the unnamed index of a pandas frame: row labels, never a feature.
-PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 # From here on, a float cannot tell neighbouring integers apart.
 _EXACT = 2.0**53
 
@@ -44,12 +42,12 @@ _EXACT = 2.0**53
 def read_table(source: Any, columns: Iterable[str] | None = None, *, verbatim: Collection[str] = ()) -> "pa.Table":
     """A pyarrow table from a frame, a dict of columns, or a path; memory is shared where the source allows it.
 
-    Frames are read through the Arrow interface, which pandas, polars, DuckDB and others offer alike. NaN counts as
-    missing in pandas frames and dicts, because these have no other sign for it.
+    NaN counts as missing in pandas frames and dicts, because these have no other sign for it.
 
     Args:
-        source: a pyarrow table; a pandas or polars frame; a dict of equally long arrays or lists, where a 2-D array is
-            a column of lists; the path of a CSV or Parquet file, or of a folder of either, whose files are read in the
+        source: a frame of pandas, polars, Arrow, DuckDB, Modin or another library that narwhals knows, where a query
+            is computed for the columns wanted; a dict of equally long arrays or lists, where a 2-D array is a column of
+            lists; the path of a CSV or Parquet file, or of a folder of either, whose files are read in the
             order of their names, on this machine or in an object store (s3://bucket/orders). Types of a CSV column are
             guessed from all its values, and empty text is missing.
         columns: the columns wanted, in this order; None keeps all. Parquet files are read for these columns only.
@@ -68,7 +66,7 @@ def read_table(source: Any, columns: Iterable[str] | None = None, *, verbatim: C
         # Arrays of unequal length are an error of pyarrow, and a clear one.
         table = need("pyarrow").table({str(name): _from_values(str(name), values) for name, values in source.items()})
     else:
-        table = _from_frame(source)
+        table = arrow_table(source, wanted)
     refuse_duplicates(table.column_names)
     table = _decoded(table)
     return table if wanted is None else table.select(require_columns(table.column_names, wanted))
@@ -80,28 +78,6 @@ def _from_path(path: Path, wanted: tuple[str, ...] | None, verbatim: Collection[
     if len(table) == 0:
         raise ValueError(f"{path} has no rows")
     return table
-
-
-def _from_frame(source: Any) -> "pa.Table":
-    pa = need("pyarrow")
-    if isinstance(source, pa.Table):
-        return source
-    if not hasattr(source, "__arrow_c_stream__"):
-        raise TypeError(
-            f"cannot read a table from {type(source).__name__}: give a pandas, polars or pyarrow table, "
-            "a dict of columns, or the path of a CSV or Parquet file (a lazy frame: collect() it first)"
-        )
-    # Before pyarrow, whose message about duplicate names in a pandas frame does not say what to do.
-    refuse_duplicates([str(name) for name in getattr(source, "columns", ())])
-    try:
-        table = pa.table(source)
-    except OverflowError as error:
-        raise ValueError("a column holds integers above 2⁶³: give them as text") from error
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-        # pandas lets a column hold anything; Arrow's second argument names the column.
-        details = "; ".join(map(str, error.args))
-        raise ValueError(f"a column mixes kinds of values ({details}): make it one, e.g. all text") from error
-    return table.select([name for name in table.column_names if not PANDAS_INDEX.fullmatch(name)])
 
 
 def _from_values(name: str, values: Any) -> "pa.Array":

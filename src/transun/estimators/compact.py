@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
+from transun.data.frames import pandas_frame
 from transun.estimators.balance import Balance, LearnedBalance
 from transun.estimators.composition import Composition, WeightedMean
 from transun.estimators.cross_fitting import predict_1d
@@ -73,17 +74,19 @@ class CompactRegressor:
 
     def predict(self, X: Any, exposure: Any = None) -> Array:
         """Estimates of E[y|x], (n,), as the `predict` of the mixture."""
-        return to_amounts(self.balance.apply(predict_1d(self.regressor, X)), exposure, by_exposure=self.by_exposure)
+        return to_amounts(self._rates(X), exposure, by_exposure=self.by_exposure)
 
     def predict_interval(self, X: Any, level: float = 0.9, exposure: Any = None) -> Array:
         """Lower and upper ends (n, 2) between which y of a row lies with at least this probability."""
-        rates = self.balance.apply(predict_1d(self.regressor, X))
-        ends = self.intervals.interval(rates, level)
+        ends = self.intervals.interval(self._rates(X), level)
         return np.stack([to_amounts(end, exposure, by_exposure=self.by_exposure) for end in ends.T], axis=1)
 
     def composition(self) -> Composition:
         """The model and the balance, as those of other estimators."""
         return self.balance.around(Composition([self.regressor], WeightedMean([1.0])), None)
+
+    def _rates(self, X: Any) -> Array:
+        return self.balance.apply(predict_1d(self.regressor, pandas_frame(X)))
 
 
 @dataclass(frozen=True)

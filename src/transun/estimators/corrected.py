@@ -19,9 +19,8 @@ from transun.corrections import (
     TotalShift,
 )
 from transun.estimators.composition import Composition, CorrectedMean
-from transun.estimators.fitting import evaluation_pairs
 from transun.estimators.meta_regressor import TransformedTargetBase
-from transun.estimators.target import check_target, prepare_transform, to_tensor
+from transun.estimators.target import prepare_transform, to_tensor
 from transun.models.row_intervals import RowIntervals
 from transun.transforms import Log1p, Transform
 
@@ -110,7 +109,7 @@ class CorrectedRegressor(TransformedTargetBase):
         """Fit the models of T(y), then the correction; the arguments are those of `GTSRegressor.fit`."""
         X, target, weight = self._check_training_rows(X, y, sample_weight)
         self.transform_ = prepare_transform(self.target_transform, target)
-        evaluation = [(features, check_target(values, self)) for features, values in evaluation_pairs(eval_set)]
+        evaluation = self._check_evaluation(eval_set)
         fitting = self._fittings(weight, fit_params)["regressor"]
         points = self._fit_points(fitting, X, target, evaluation, groups)
         self.regressors_, self.shares_ = list(points.models), points.shares(weight)

@@ -13,9 +13,9 @@ from torch import Tensor, nn
 
 from transun.estimators.composition import Composition
 from transun.estimators.cross_fitting import predict_1d
-from transun.estimators.fitting import evaluation_pairs, takes_weights, with_deviance
+from transun.estimators.fitting import takes_weights, with_deviance
 from transun.estimators.meta_regressor import TransformedTargetBase
-from transun.estimators.target import check_target, prepare_transform, slope_at, to_tensor
+from transun.estimators.target import prepare_transform, slope_at, to_tensor
 from transun.estimators.wrapped import transforms_target, without_target_transform
 from transun.schemes import PowerVariance, Slope
 from transun.transforms import Log1p, Transform
@@ -278,7 +278,7 @@ class GTSRegressor(TransformedTargetBase):
         self.transform_ = prepare_transform(self.target_transform, target)
         self._by_deviance = self._can_learn_by_deviance(target)
         fittings = self._fittings(weight, fit_params)
-        evaluation = [(features, check_target(values, self)) for features, values in evaluation_pairs(eval_set)]
+        evaluation = self._check_evaluation(eval_set)
         points = self._fit_points(fittings["regressor"], X, target, evaluation, groups)
         self.regressors_, self.shares_ = list(points.models), points.shares(weight)
         rows, slopes = points.rows, self._slope_at(points.predictions)

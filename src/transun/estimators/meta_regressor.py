@@ -14,10 +14,11 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from transun.data.exposure import to_rates
+from transun.data.frames import pandas_frame
 from transun.estimators.composition import Composition
 from transun.estimators.cross_fitting import OutOfFold, predict_1d, split_rows
 from transun.estimators.exposure import check_exposure, to_amounts
-from transun.estimators.fitting import Fitting, add_weights
+from transun.estimators.fitting import Fitting, add_weights, evaluation_pairs
 from transun.estimators.intervals import IntervalMixin
 from transun.estimators.target import apply_transform, check_target, positive_only
 from transun.estimators.wrapped import transforms_target
@@ -31,8 +32,8 @@ _PREFIT = "prefit"
 class MetaRegressor(IntervalMixin, MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """A regressor around the regressor or regressors among its parameters.
 
-    X is passed on unchanged: whether frames, lists, sparse matrices and missing values are allowed is decided by the
-    inner regressor.
+    Frames of any library are passed on as pandas frames, anything else unchanged: whether lists, sparse matrices and
+    missing values are allowed is decided by the inner regressor.
     """
 
     regressor: Any
@@ -59,7 +60,7 @@ class MetaRegressor(IntervalMixin, MetaEstimatorMixin, RegressorMixin, BaseEstim
 
     def _check_training_rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Array | None]:
         """X, targets and weights of one length; the names and the number of features are stored."""
-        target = check_target(y, self)
+        target, X = check_target(y, self), pandas_frame(X)
         _require_table(X)
         X, target = indexable(X, target)
         validate_data(self, X, skip_check_array=True)
@@ -76,12 +77,17 @@ class MetaRegressor(IntervalMixin, MetaEstimatorMixin, RegressorMixin, BaseEstim
             return X, target, weight
         return (X, *to_rates(target, weight, check_exposure(exposure, len(target))))
 
+    def _check_evaluation(self, eval_set: Any) -> list[tuple[Any, Array]]:
+        """The pairs of features and targets of an `eval_set`."""
+        return [(pandas_frame(X), check_target(y, self)) for X, y in evaluation_pairs(eval_set)]
+
     def _to_amounts(self, rates: Array, exposure: Any) -> Array:
         """Predicted amounts of rows with these exposures."""
         return to_amounts(rates, exposure, by_exposure=self.by_exposure_)
 
     def _check_features(self, X: Any) -> Any:
         check_is_fitted(self)
+        X = pandas_frame(X)
         _require_table(X)
         validate_data(self, X, reset=False, skip_check_array=True)
         return X

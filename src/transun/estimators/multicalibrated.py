@@ -11,9 +11,10 @@ from sklearn.utils import Tags, check_random_state
 
 from transun.backbones import Trees
 from transun.data import Dataset, Features, Number
+from transun.data.frames import is_frame
 from transun.estimators.cross_fitting import OutOfFold, predict_1d, split_rows
 from transun.estimators.meta_regressor import MetaRegressor, require_prefit
-from transun.estimators.rows import TrainingRows, is_frame, read_features
+from transun.estimators.rows import TrainingRows, read_features
 from transun.support.extras import need
 from transun.training.evaluation import predict
 from transun.training.multicalibration import RatioFit, fit_ratio

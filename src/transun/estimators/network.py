@@ -15,10 +15,11 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from transun.backbones import Backbone
 from transun.data import Dataset, Features
+from transun.data.frames import is_frame
 from transun.estimators.fitting import evaluation_pairs
 from transun.estimators.intervals import IntervalMixin
 from transun.estimators.nested_params import ValueParameters
-from transun.estimators.rows import TrainingRows, is_frame, read_features, read_weights, require_credible
+from transun.estimators.rows import TrainingRows, read_features, read_weights, require_credible
 from transun.estimators.target import check_target, positive_only
 from transun.heads import Head
 from transun.models.network import Model
@@ -118,7 +119,7 @@ class NetworkRegressor(IntervalMixin, RegressorMixin, ValueParameters):  # type:
         """Train on the rows of X.
 
         Args:
-            X: a pandas, polars or pyarrow frame, or an array of numbers (n, d).
+            X: a frame of pandas, polars, Arrow, DuckDB or Modin, or an array of numbers (n, d).
             y: targets (n,).
             sample_weight: what each row counts (n,), in the loss and in the constants that a head learns. A row of
                 weight 0 is left out altogether. A row of weight 2 is not the same as two rows, as those may be in two

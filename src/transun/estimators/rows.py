@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from transun.data import Features, Kind, Number, infer, read_table
+from transun.data.frames import in_memory, is_frame
 from transun.data.table import column_array
 from transun.heads import Head
 from transun.support.extras import need
@@ -15,7 +16,7 @@ from transun.support.extras import need
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["TrainingRows", "is_frame", "read_features", "read_weights", "require_credible"]
+__all__ = ["TrainingRows", "read_features", "read_weights", "require_credible"]
 
 Array = NDArray[np.float64]
 
@@ -61,20 +62,16 @@ class TrainingRows:
         return infer(self.table, self.target, weight=self.weight, columns=numbers)
 
 
-def is_frame(X: Any) -> bool:
-    """Whether X has named columns, as a pandas, polars or pyarrow frame does, rather than being an array."""
-    return hasattr(X, "__arrow_c_stream__") and len(getattr(X, "shape", ())) == 2
-
-
 def read_features(estimator: Any, X: Any, *, reset: bool) -> "pa.Table":
     """The columns of X as a table, by their own names, or x0, x1, ... where these are no text.
 
     Args:
         estimator: whose `n_features_in_` and `feature_names_in_` are set, or else compared with.
-        X: a frame, or an array of numbers in which NaN is missing.
+        X: a frame of any library, or an array of numbers in which NaN is missing.
         reset: set them; for the first rows that an estimator sees.
 
     """
+    X = in_memory(X)
     if not is_frame(X):
         values = validate_data(estimator, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan")
         return read_table(dict(zip(_names(estimator), values.T, strict=True)))
