@@ -25,6 +25,7 @@ OWNERS = {
     "rich": {"support", "report", "cli"},
     "safetensors": {"models"},
     "scipy": {"metrics", "estimators", "diagnosis", "experiments"},
+    "shap": {"estimators"},
     "skl2onnx": {"estimators"},
     "sklearn": {"engines", "estimators", "training"},
     "starlette": {"serving"},

@@ -8,6 +8,7 @@ require("sklearn")
 from transun.estimators.balance import Balance, BalancedRegressor
 from transun.estimators.compact import CompactRegressor
 from transun.estimators.corrected import CorrectedRegressor, TotalWarning
+from transun.estimators.explanation import explain
 from transun.estimators.gts import AmplificationWarning, GTSRegressor
 from transun.estimators.multicalibrated import MulticalibratedRegressor
 from transun.estimators.network import NetworkRegressor
@@ -25,6 +26,7 @@ __all__ = [
     "NetworkRegressor",
     "TotalWarning",
     "UnbiasedRegressor",
+    "explain",
     "register_converters",
     "to_onnx",
 ]

@@ -20,6 +20,7 @@ EXTRAS = {
     "pyspark": "spark",
     "ray": "ray",
     "s3fs": "s3",
+    "shap": "shap",
     "skl2onnx": "onnx",
     "starlette": "serve",
     "tea_tasting": "ab",
