@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
 
@@ -56,6 +57,44 @@ def test_infinity_and_functions_are_names():
 def test_arguments_are_those_of_the_constructor():
     assert arguments(Point(1.0, label="a")) == {"x": 1.0, "y": 0.0, "label": "a"}
     assert arguments(KeywordOnly(3)) == {"first": 3, "second": 1}
+
+
+def apply(point: Point, function: Callable[[float], float] = abs, *more: Point) -> Point:
+    return point
+
+
+def make_point(x: float) -> Point:
+    return Point(x)
+
+
+def double(x: float) -> float:
+    return 2 * x
+
+
+TYPED = {"Point": Point, "apply": apply, "make_point": make_point, "double": double}
+
+
+@pytest.mark.parametrize(
+    "text", ["apply(Point(1.0))", "apply(Point(1.0), double)", "apply(Point(1.0), double, Point(2))"]
+)
+def test_arguments_of_the_right_type_are_taken(text):
+    assert parse(text, TYPED) == Point(1.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("apply(3)", "apply: 3 cannot be its point"),
+        ("apply(Point)", r"apply: Point cannot be its point; an object is written with brackets, Point\(\)"),
+        ("apply(Point(1.0), Point)", "apply: Point cannot be its function"),
+        ("apply(Point(1.0), make_point)", "apply: make_point cannot be its function"),
+        ("apply(Point(1.0), double, double)", "apply: double cannot be its more"),
+        ("Point(Point)", "Point: Point cannot be its x"),
+    ],
+)
+def test_arguments_of_another_type_are_refused(text, message):
+    with pytest.raises(ValueError, match=message):
+        parse(text, TYPED)
 
 
 @pytest.mark.parametrize("text", ["Point.x", "print(1)", "1 + 1", "Point(**{'x': 1.0})", "[x for x in (1,)]"])

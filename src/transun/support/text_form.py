@@ -8,8 +8,9 @@ with literal arguments. `transun.models.spec` passes the parts of a model.
 import ast
 import inspect
 import math
+import types
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 __all__ = ["arguments", "dumps", "parse"]
 
@@ -117,13 +118,58 @@ def _build(node: ast.expr, names: Mapping[str, Any]) -> Any:
 
 def _call(name: str, build: Callable[..., Any], positional: list[Any], named: dict[str, Any]) -> Any:
     try:
-        inspect.signature(build).bind(*positional, **named)
+        signature = inspect.signature(build)
+        bound = signature.bind(*positional, **named)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name}: {error}") from None
+    hints = _hints(build)
+    for argument, value in bound.arguments.items():
+        several = signature.parameters[argument].kind is inspect.Parameter.VAR_POSITIONAL
+        for each in value if several else (value,):
+            if not _fits(each, hints.get(argument, Any)):
+                raise ValueError(f"{name}: {_short(_shown(each))} cannot be its {argument}{_remedy(each)}")
     try:
         return build(*positional, **named)
     except _WRONG_ARGUMENT as error:
         raise ValueError(f"{name}: {error}") from None
+
+
+def _hints(build: Callable[..., Any]) -> dict[str, Any]:
+    """The types of the arguments, as far as they are written down and can be resolved."""
+    try:
+        return get_type_hints(build.__init__ if isinstance(build, type) else build)
+    except (NameError, TypeError):
+        return {}
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether an argument can be of a type: an object of the class, or a function with the right result.
+
+    Numbers, texts and collections are left to the constructors, which know their ranges. The others they only store, so
+    that a transform in the place of a head, or a name without brackets, would be an error in the middle of a training.
+    """
+    if hint is Any:
+        return True
+    origin = get_origin(hint)
+    if origin in (Union, types.UnionType):
+        return any(_fits(value, part) for part in get_args(hint))
+    if origin is Callable:
+        result = get_args(hint)[1]
+        returned = _hints(value).get("return", result) if inspect.isfunction(value) else result
+        makes_another = isinstance(returned, type) and isinstance(result, type) and not issubclass(returned, result)
+        return callable(value) and not isinstance(value, type) and not makes_another
+    if not isinstance(hint, type) or hint.__module__ == "builtins" or getattr(hint, "_is_protocol", False):
+        return not (isinstance(value, type) or inspect.isfunction(value))
+    return isinstance(value, hint)
+
+
+def _shown(value: Any) -> str:
+    return value.__name__ if isinstance(value, type) or inspect.isfunction(value) else dumps(value)
+
+
+def _remedy(value: Any) -> str:
+    named = isinstance(value, type) or inspect.isfunction(value)
+    return f"; an object is written with brackets, {_shown(value)}()" if named else ""
 
 
 def _short(text: str) -> str:
