@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -77,6 +78,8 @@ class Executed(BaseException):
 
 
 def _audit(event, arguments):
+    if event == "shutil.rmtree" and Path(arguments[0]).name.startswith("transun-"):
+        return  # a temporary folder of our own
     if _watching and event.startswith(_FORBIDDEN):
         raise Executed(f"{event}{arguments}"[:200])
 

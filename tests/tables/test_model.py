@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pandas as pd
 import polars as pl
 import pytest
@@ -6,6 +8,7 @@ import torch
 from transun.data import Features, Id, OrderLog, Standardised
 from transun.heads import Gamma, LogMSE
 from transun.metrics import NRMSE, PGR
+from transun.models.description import describe_model, write_description
 from transun.tables import load, train
 from transun.training import EMA, Adam, Recipe
 
@@ -101,3 +104,12 @@ def test_weights_and_validation():
 def test_mistakes(arguments, message):
     with pytest.raises((ValueError, KeyError), match=message):
         train(TRAIN, **arguments)
+
+
+@pytest.mark.parametrize("forged", [{"exposure": []}, {"target": None}, {"weight": 3}])
+def test_names_of_columns_in_a_folder_are_text(tmp_path, forged):
+    train(TRAIN[:200], "gmv", LogMSE(), recipe=Recipe(epochs=1)).save(tmp_path)
+    description = describe_model(tmp_path)
+    write_description(replace(description, extra=description.extra | forged), tmp_path)
+    with pytest.raises(ValueError, match="names no columns of its target, weight and exposure"):
+        load(tmp_path)

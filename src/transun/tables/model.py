@@ -229,6 +229,9 @@ def load(folder: str | Path, plugins: Mapping[str, Callable[..., Any]] | None = 
     missing = {"features", "target", "weight"} - set(extra)
     if missing:
         raise ValueError(f"{folder} holds a model without its features; load it with load_model")
+    columns = [extra[name] for name in ("target", "weight", "exposure") if extra.get(name) is not None]
+    if extra["target"] is None or not all(isinstance(name, str) for name in columns):
+        raise ValueError(f"{folder} names no columns of its target, weight and exposure: copy it again, or train anew")
     features = Features.from_dict(extra["features"])
     seen = None if extra.get("seen") is None else SeenRows.from_dict(extra["seen"])
     return TableModel(
