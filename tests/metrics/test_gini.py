@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 from sklearn.metrics import auc
 
-from transun.metrics.gini import GINI
+from transun.metrics import GINI, Meter
 
 
 def lorenz_gini(y, pred, exposure):
@@ -14,6 +15,12 @@ def lorenz_gini(y, pred, exposure):
     claims = np.cumsum(rate * exposure)
     share = np.cumsum(exposure)
     return 1.0 - 2.0 * auc(share / share[-1], claims / claims[-1])
+
+
+def error_of(*rows):
+    meter = Meter(GINI)
+    meter.update(*rows)
+    return meter.standard_errors()["GINI"]
 
 
 def test_it_is_the_number_of_scikit_learns_example():
@@ -30,3 +37,27 @@ def test_perfect_order_of_exponential_amounts():
     y = -np.log1p(-(np.arange(20_000) + 0.5) / 20_000)
     assert GINI(y, y) == pytest.approx(0.5, abs=1e-3)
     assert GINI(-y, y) == pytest.approx(-0.5, abs=1e-3)
+
+
+@pytest.mark.parametrize("levels", [3, 10_000])
+def test_its_standard_error_is_that_of_the_bootstrap(levels):
+    """Also where many rows are tied. A standard deviation of 1,000 redraws is known to 2.2 %."""
+    rng = np.random.default_rng(1)
+    n = 800
+    pred, weight = np.ceil(levels * rng.random(n)), rng.uniform(0.2, 2.0, n)
+    y = pred * rng.lognormal(0.0, 1.0, n)
+    drawn = stats.bootstrap(
+        (pred, y, weight),
+        lambda *rows: GINI(*rows),
+        paired=True,
+        vectorized=False,
+        n_resamples=1000,
+        method="basic",
+        rng=2,
+    )
+    assert error_of(pred, y, weight) == pytest.approx(drawn.standard_error, rel=4 * 0.022)
+
+
+def test_rows_that_say_nothing_have_no_error():
+    assert np.isnan(error_of([1.0, 2.0], [0.0, 0.0]))
+    assert error_of([1.0] * 5, [0.0, 1.0, 2.0, 3.0, 4.0]) == pytest.approx(0.0, abs=1e-12)

@@ -46,7 +46,7 @@ __all__ = [
 ]
 
 # The one list of what every evaluation and report shows: bias of the total and of the average row, error, ranking.
-STANDARD: tuple[Metric, ...] = (PGR, TRE, STRE, MRE, NRMSE, NMAE, XAUC, FLOORED)
+STANDARD: tuple[Metric, ...] = (PGR, TRE, STRE, MRE, NRMSE, NMAE, XAUC, GINI, FLOORED)
 
 
 def metric_named(name: str) -> Metric:
