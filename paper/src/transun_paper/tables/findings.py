@@ -134,7 +134,7 @@ def better(rows: Rows, first: Side, second: Side, metric: str, factor: float = 1
     change = f", {(a - b) / abs(b):+.0%}" if b and not _more_is_better(metric) else ""
     holds = _holds(metric, gap)
     leaning = _leaning(holds, (gap.value > 0) == _more_is_better(metric))
-    numbers = f"{metric}: {first.name} {_number(a)}, {second.name} {_number(b)}"
+    numbers = f"{metric}: {first.name} {_apart(a, b)}, {second.name} {_apart(b, a)}"
     return Finding(holds, f"{numbers}{change}, {_chance(gap.p)}{leaning}")
 
 
@@ -201,7 +201,8 @@ def best_of(rows: Rows, chosen: str, reports: Mapping[str, Reports], metric: str
         return obstacle
     holds = _holds(metric, gap)
     leaning = _leaning(holds, badness(value[chosen]) < badness(value[rival]))
-    numbers = f"{metric}: {chosen} {_number(value[chosen])}, best other {rival} {_number(value[rival])}"
+    own, other = _apart(value[chosen], value[rival]), _apart(value[rival], value[chosen])
+    numbers = f"{metric}: {chosen} {own}, best other {rival} {other}"
     return Finding(holds, f"{numbers}, {_chance(gap.p)}{leaning}")
 
 
@@ -216,8 +217,16 @@ def _holds(metric: str, gap: Difference) -> str:
     return YES if (gap.value > 0) == _more_is_better(metric) else NO
 
 
-def _number(value: float) -> str:
-    return f"{value:.4f}" if abs(value) < 100 else f"{value:,.0f}"
+def _apart(value: float, other: float) -> str:
+    """A number with four decimals, or as many more as tell it from another one.
+
+    >>> _apart(0.5, 0.6), _apart(0.73241, 0.73238), _apart(1234.5, 1.0)
+    ('0.5000', '0.73241', '1,234')
+    """
+    if abs(value) >= 100:
+        return f"{value:,.0f}"
+    texts = ((f"{value:.{digits}f}", f"{other:.{digits}f}") for digits in range(4, 8))
+    return next((text for text, second in texts if text != second), f"{value:.4f}")
 
 
 def _chance(p: float) -> str:

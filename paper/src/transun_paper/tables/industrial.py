@@ -245,7 +245,7 @@ class IndustrialTable:
             against = {name: ("LogSUN", "-") for name in reports if name[0] in methods and name[0] != "LogSUN"}
             entries = [table_row(name, reports, _COLUMNS, rows, against.get(name)) for name in reports]
             tables.append({"dataset": title, "rows": entries})
-            claims += _claims(rows, methods, title)
+            claims += _claims(rows, methods, reports[_TRUTH, "-"], title)
         labels = ("comp_sota_indus",)
         statement = self.statement(quick)
         return table_report(self.name, self.title, statement, _COLUMNS, tables, claims, labels, TestRows.noise)
@@ -262,7 +262,8 @@ class IndustrialTable:
             f"{recipe.batch_rows(size.train):,}, the rate by `{recipe.decay.__name__}`, the embedding shared between "
             f"branches, {size.seeds} seeds. No rate is tuned: no rows choose anything. Two rows are references: the "
             "price, brought to the right total, shows what a single feature is worth, and the true mean shows what is "
-            "possible."
+            "possible: a metric by which other predictions beat it, such as those of orders chosen by their target, "
+            "does not ask for the mean."
         )
 
     def by_row(self, quick: bool) -> dict[tuple[str, str], list[Computation]]:
@@ -323,15 +324,15 @@ def read_seeds(store: Store, seeds: Sequence[Computation]) -> list[dict[str, Any
     return [store.read(seed.text) for seed in seeds] if all(seed.text in store for seed in seeds) else []
 
 
-def _claims(rows: TestRows, reports: Mapping[str, Reports], where: str) -> list[Answer]:
+def _claims(rows: TestRows, reports: Mapping[str, Reports], truth: Reports, where: str) -> list[Answer]:
     ranking = better(rows, Side("LogSUN", reports["LogSUN"]), Side("LogMSE", reports["LogMSE"]), "XAUC")
-    return [
-        *[
-            Answer.of(f"LogSUN has the best {metric} of all methods", where, best_of(rows, "LogSUN", reports, metric))
-            for metric in ERRORS
-        ],
-        Answer.of("LogSUN ranks better than LogMSE (XAUC)", where, ranking),
-    ]
+    answers = []
+    for metric in ERRORS:
+        finding = best_of(rows, "LogSUN", reports, metric)
+        # Where even the true mean is beaten, the claim fails because of the data, and not because of the method.
+        evidence = f"{finding.evidence}; {_TRUTH} has {rows.mean_with_error(truth, metric)[0]:.4f}"
+        answers.append(Answer(f"LogSUN has the best {metric} of all methods", where, finding.holds, evidence))
+    return [*answers, Answer.of("LogSUN ranks better than LogMSE (XAUC)", where, ranking)]
 
 
 INDUSTRIAL = IndustrialTable("industrial", "All methods on an order log of the paper's size, with DIN", PAPER_SIZE)
