@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from transun.backbones import Activation, Dimension, EmbeddingMLP, ReLU, TabM
+from transun.backbones import Activation, Dimension, EmbeddingMLP, ReLU, TabM, Trees
 from transun.data import Dataset, Features, drop_missing, read_table
 from transun.data.exposure import read_exposure
 from transun.data.schema import given_names
@@ -28,7 +28,7 @@ from transun.training.validated import fit_with_validation
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["TableModel", "embedding_mlp", "load", "tabm"]
+__all__ = ["TableModel", "embedding_mlp", "load", "tabm", "tree_inputs"]
 
 
 def embedding_mlp(
@@ -91,6 +91,16 @@ def tabm(
         members,
         activation,
     )
+
+
+def tree_inputs(features: Features) -> Trees:
+    """The columns of a table as boosted trees see them.
+
+    Args:
+        features: fitted to the table.
+
+    """
+    return Trees(features.ids, features.bags, features.numeric)
 
 
 @dataclass(frozen=True)

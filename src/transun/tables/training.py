@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
-from transun.backbones import Backbone, Trees
-from transun.data import Features, HoldOut, HoldOutRows, read_table
+from transun.backbones import Backbone
+from transun.data import Dataset, Features, HoldOut, HoldOutRows, ParquetStream, read_table
 from transun.data.holdout import Split
 from transun.data.schema import require_columns
 from transun.data.seen_rows import SeenRows
@@ -16,8 +16,9 @@ from transun.models.network import Model
 from transun.support.group import current_group
 from transun.support.paths import as_path
 from transun.tables.folder import StreamedFolder, is_streamed, survey_folder
-from transun.tables.model import TableModel
+from transun.tables.model import TableModel, tree_inputs
 from transun.tables.plan import Only, Plan, make_plan
+from transun.training.history import History
 from transun.training.multicalibration import multicalibrate
 from transun.training.recipe import Recipe
 from transun.training.tracking import Tracker
@@ -26,7 +27,7 @@ from transun.training.validated import fit_with_validation
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["hold_out", "require_streamable", "require_test_share", "train", "train_folder", "train_plan"]
+__all__ = ["FitOptions", "hold_out", "require_streamable", "require_test_share", "train", "train_folder", "train_plan"]
 
 
 def train(
@@ -88,6 +89,7 @@ def train(
 
     """
     only = "network" if base else only
+    options = FitOptions(base=base, resume=resume, tracker=tracker, progress=progress)
     if is_streamed(source, stream):
         require_streamable(recipe)
         if valid is not None:
@@ -102,16 +104,7 @@ def train(
             progress=progress,
         )
         plan = make_plan(folder.sample, target, head=head, weight=weight, only=only, folder=folder, exposure=exposure)
-        return train_folder(
-            plan,
-            folder,
-            plan.backbone(backbone),
-            recipe,
-            base=base,
-            resume=resume,
-            tracker=tracker,
-            progress=progress,
-        )
+        return train_folder(plan, folder, plan.backbone(backbone), recipe, **options)
     table = read_table(source)
     plan = make_plan(
         table,
@@ -124,18 +117,16 @@ def train(
         exposure=exposure,
     )
     held = None if valid is None else read_table(valid)
-    return train_plan(
-        plan,
-        table,
-        plan.backbone(backbone),
-        recipe,
-        valid=held,
-        by=by,
-        base=base,
-        resume=resume,
-        tracker=tracker,
-        progress=progress,
-    )
+    return train_plan(plan, table, plan.backbone(backbone), recipe, valid=held, by=by, **options)
+
+
+class FitOptions(TypedDict, total=False):
+    """What a training starts from and who follows it, as keyword arguments; see `transun.fit` for their meaning."""
+
+    base: Model | None
+    resume: str | Path | None
+    tracker: Tracker | None
+    progress: bool | None
 
 
 def train_plan(
@@ -146,10 +137,7 @@ def train_plan(
     *,
     valid: "pa.Table | None" = None,
     by: HoldOut = HoldOutRows(),
-    base: Model | None = None,
-    resume: str | Path | None = None,
-    tracker: Tracker | None = None,
-    progress: bool | None = None,
+    **options: Unpack[FitOptions],
 ) -> TableModel:
     """Train the model that a plan describes.
 
@@ -160,10 +148,7 @@ def train_plan(
         recipe: how to train.
         valid: validation rows, in place of the recipe's share.
         by: how that share is chosen; where the rule cannot part the rows, single rows are.
-        base: a trained model to start from; see `fit`.
-        resume: a file for the state of an interrupted training; see `fit`.
-        tracker: gets losses and metrics of the network along its training; see `fit`.
-        progress: show a progress bar; None shows it on a terminal.
+        **options: see `FitOptions`.
 
     """
     calibration = None
@@ -174,25 +159,20 @@ def train_plan(
     features, columns = plan.features, (plan.target, plan.weight, plan.exposure)
     data = features.to_dataset(table, *columns)
     valid_data = None if valid is None else features.to_dataset(valid, *columns)
-    model, history = fit_with_validation(
-        Model(backbone, plan.head, recipe.seed) if plan.network else None,
-        data,
-        recipe,
-        valid=valid_data,
-        balanced=plan.recommended,
-        trees=Trees(features.ids, features.bags, features.numeric) if plan.trees else None,
-        base=base,
-        resume=resume,
-        tracker=tracker,
-        progress=progress,
-    )
+    model, history = _fit(plan, data, valid_data, backbone, recipe, **options)
     seen = SeenRows.of(data)
     if valid_data is not None:
         seen = seen.joined(SeenRows.of(valid_data))
     if calibration is not None:
         unseen = features.to_dataset(calibration, *columns)
-        trees = Trees(features.ids, features.bags, features.numeric)
-        calibrate = partial(multicalibrate, model, unseen, trees, seed=recipe.seed, progress=progress)
+        calibrate = partial(
+            multicalibrate,
+            model,
+            unseen,
+            tree_inputs(features),
+            seed=recipe.seed,
+            progress=options.get("progress"),
+        )
         model, fitted = current_group().from_leader(calibrate)
         history.multicalibration = str(fitted)
         seen = seen.joined(SeenRows.of(unseen))
@@ -204,44 +184,38 @@ def train_folder(
     folder: StreamedFolder,
     backbone: Backbone,
     recipe: Recipe = Recipe(),
-    *,
-    base: Model | None = None,
-    resume: str | Path | None = None,
-    tracker: Tracker | None = None,
-    progress: bool | None = None,
+    **options: Unpack[FitOptions],
 ) -> TableModel:
-    """Train the model that a plan describes on rows larger than memory.
-
-    Args:
-        plan: features, target, head, and whether there are trees and a network; see `make_plan`.
-        folder: the rows that the plan was made for.
-        backbone: of the network.
-        recipe: how to train.
-        base: a trained model to start from; see `fit`.
-        resume: a file for the state of an interrupted training; see `fit`.
-        tracker: gets losses and metrics of the network along its training; see `fit`.
-        progress: show a progress bar; None shows it on a terminal.
-
-    """
+    """`train_plan` on rows larger than memory: the network reads all of them, and trees learn from the sample."""
     if plan.exposure is not None:
         raise ValueError("an exposure is for tables that fit into memory: leave it out")
     require_streamable(recipe)
-    features, columns = plan.features, (plan.features, plan.target, plan.weight)
-    sample = folder.sampled(*columns)
-    model, history = fit_with_validation(
+    columns = (plan.features, plan.target, plan.weight)
+    sample, valid, stream = folder.sampled(*columns), folder.validation(*columns), folder.stream(*columns)
+    model, history = _fit(plan, sample, valid, backbone, recipe, stream, **options)
+    return TableModel(plan.features, model, plan.target, plan.weight, history, folder.seen(sample))
+
+
+def _fit(
+    plan: Plan,
+    data: Dataset,
+    valid: Dataset | None,
+    backbone: Backbone,
+    recipe: Recipe,
+    stream: ParquetStream | None = None,
+    **options: Unpack[FitOptions],
+) -> tuple[Model, History]:
+    """The model of a plan, trained on encoded rows; see `fit_with_validation`."""
+    return fit_with_validation(
         Model(backbone, plan.head, recipe.seed) if plan.network else None,
-        sample,
+        data,
         recipe,
-        valid=folder.validation(*columns),
+        valid=valid,
         balanced=plan.recommended,
-        trees=Trees(features.ids, features.bags, features.numeric) if plan.trees else None,
-        base=base,
-        stream=folder.stream(*columns),
-        resume=resume,
-        tracker=tracker,
-        progress=progress,
+        trees=tree_inputs(plan.features) if plan.trees else None,
+        stream=stream,
+        **options,
     )
-    return TableModel(features, model, plan.target, plan.weight, history, folder.seen(sample))
 
 
 def require_streamable(recipe: Recipe) -> None:
