@@ -172,12 +172,14 @@ def torch_metrics(names: list[str], pred: torch.Tensor, y: torch.Tensor, counts:
     return values
 
 
-def count_bytes(size: int) -> int:
-    """Bytes that this rank sends while it trains on the same ids, of a table with so many rows."""
+def count_bytes(size: int, sharded: bool = False) -> int:
+    """Bytes that this rank sends while it trains on the same ids, of tables with so many rows."""
     ids = torch.arange(128) * 7 % 300
     data = Dataset({"item": ids, "other": ids.flip(0)}, ids + 1.0)
     network = EmbeddingMLP({"item": size, "other": size}, dim=4, hidden=(8,))
-    return fit(Model(network, LogMSE()), data, plain_recipe(optimiser=RowWise(0.1), batch_size=32)).bytes_sent
+    with sharding(least=100) if sharded else contextlib.nullcontext():
+        model = Model(network, LogMSE())
+    return fit(model, data, plain_recipe(optimiser=RowWise(0.1), batch_size=32)).bytes_sent
 
 
 def train_sharded(case: Case, folder: str) -> tuple[Outcome, list[int], float]:

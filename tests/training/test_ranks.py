@@ -112,6 +112,15 @@ def test_what_is_sent_does_not_grow_with_the_table(pool):
     assert 4 * dense < small <= 4 * (dense + ids + header)
 
 
+def test_rows_of_sharded_tables_count_among_what_is_sent(pool):
+    """In 4 steps, 128 rows look up 2 ids each, all different: a request, the row, the gradient with its id."""
+    small, large = (pool.run(2, count_bytes, size, True) for size in (5_000, 200_000))
+    assert small == large
+    dense, ids, header = 4 * (8 * 8 + 8 + 8 + 1 + 1), 8 + 4 * 4 + 8 + 4 * 4, 500
+    least = 128 * 2 * ids + 2 * 4 * dense
+    assert least < sum(small) <= least + 2 * 4 * header
+
+
 def test_tables_sharded_over_ranks_are_trained_and_saved_as_an_ordinary_model(pool, tmp_path):
     case = CASES["tables by row"]
     alone = train(case)

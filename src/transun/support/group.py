@@ -10,7 +10,7 @@ import os
 import pickle
 from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -43,12 +43,13 @@ class Group:
 
     """
 
+    bytes_sent: ClassVar[int] = 0
+    """Bytes that this process has handed over to be sent, each counted once however many ranks receive it."""
+
     def __init__(self, rank: int = 0, size: int = 1) -> None:
         if not 0 <= rank < size:
             raise ValueError(f"a group of {size} has the ranks 0..{size - 1}, not {rank}")
         self.rank, self.size = rank, size
-        self.bytes_sent = 0
-        """Bytes that this rank has handed over to be sent, each counted once however many ranks receive it."""
         backends = dist.get_backend_config().split(",") if size > 1 else []
         self._by_nccl = any(backend.endswith("nccl") for backend in backends)
         self._by_gloo = any(backend.startswith("cpu") for backend in backends)
@@ -128,7 +129,7 @@ class Group:
         if self.size == 1:
             return [value]
         values: list[Any] = [None] * self.size
-        self.bytes_sent += len(pickle.dumps(value))
+        Group.bytes_sent += len(pickle.dumps(value))
         dist.all_gather_object(values, value)
         return values
 
@@ -202,7 +203,7 @@ class Group:
         return tensor
 
     def _count(self, tensor: Tensor) -> None:
-        self.bytes_sent += tensor.numel() * tensor.element_size()
+        Group.bytes_sent += tensor.numel() * tensor.element_size()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """The group itself: a copy of a model belongs to the same processes."""

@@ -141,7 +141,7 @@ class _Run:
             early_stopping = EarlyStopping(model, average, self.valid, recipe.monitor, recipe.patience, group)
             early_stopping.start_from(history.best)
         device = next(model.parameters()).device
-        began = time.perf_counter()
+        sent_before, began = group.bytes_sent, time.perf_counter()
         deadline = began + (math.inf if recipe.budget is None else recipe.budget - history.seconds)
         with (
             limited_threads(batch_size * model.backbone.members),
@@ -212,7 +212,7 @@ class _Run:
                 if early_stopping is not None:
                     early_stopping.restore()
                 history.seconds += time.perf_counter() - began
-                history.bytes_sent = group.bytes_sent
+                history.bytes_sent += group.bytes_sent - sent_before
                 model.eval()
 
     def _track(self, losses: LossLog, start: int, stop: int, device: torch.device) -> None:
