@@ -5,19 +5,22 @@ writes DIR/ranks.json, by default benchmarks/results. torchrun starts the ranks;
 than ranks, the ranks share a GPU and talk by gloo through the CPU, since NCCL wants a GPU for each.
 
 The time and the bytes of a step are the difference of a long and a short training over the difference of their steps,
-so that neither the start nor copying the weights of rank 0 counts.
+so that neither the start nor copying the weights of rank 0 counts. Both take turns, after a training that is not timed,
+because it imports, compiles and allocates; the median of the turns is reported.
 """
 
 import argparse
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import record
 import torch
@@ -25,7 +28,7 @@ import torch
 from transun import Adam, Compiled, EmbeddingMLP, LogSUN, Model, OrderLog, RowWise, fit
 from transun.backbones import sharding
 from transun.data import Dataset
-from transun.support.group import current_group
+from transun.support.group import Group, current_group
 from transun.training import History
 from transun.training.recipe import plain_recipe
 
@@ -35,44 +38,84 @@ _HISTORY = 20
 
 @dataclass(frozen=True)
 class Setting:
-    """What is trained: ids of the largest table, rows a step over all ranks, steps, and whether tables are sharded."""
+    """What is trained, and how it is measured: `ids` are those of the largest table, `batch` is over all ranks."""
 
     ids: int
     batch: int
     steps: int
+    turns: int
     sharded: bool
     device: str
     engine: str
 
 
 def work(setting: Setting) -> dict[str, Any]:
-    """Train twice on this rank, and return what was measured."""
+    """Train on this rank, short and long in turns, and return what was measured."""
     group = current_group()
     log = OrderLog(orders=setting.batch * 8, users=setting.ids, items=max(1000, setting.ids // 5), history=_HISTORY)
     rows = log.dataset().to(setting.device)
-    (short, _), (long, table_bytes) = (_train(setting, log, rows, steps) for steps in (_SHORT, _SHORT + setting.steps))
-    seconds = (long.seconds - short.seconds) / setting.steps
+    lookups, distinct = _ids(rows, setting.batch, group)
+    _train(setting, log, rows, _SHORT)
+    seconds = []
+    for _ in range(setting.turns):
+        short = _train(setting, log, rows, _SHORT)
+        long = _train(setting, log, rows, _SHORT + setting.steps)
+        seconds.append((long.seconds - short.seconds) / setting.steps)
     return {
-        "ranks": group.size,
-        "seconds": seconds,
-        "bytes": (long.bytes_sent - short.bytes_sent) / setting.steps,
-        "losses": [step.loss for step in long.steps[:_SHORT]],
-        "table_mib": table_bytes / 2**20,
+        "seconds": statistics.median(seconds),
+        "bytes": (long.history.bytes_sent - short.history.bytes_sent) / setting.steps,
+        "losses": [step.loss for step in long.history.steps[:_SHORT]],
+        "lookups": lookups,
+        "distinct": distinct,
+        "dense": long.dense,
+        "table_mib": long.table_bytes / 2**20,
         "peak_mib": (torch.cuda.max_memory_allocated() if setting.device == "cuda" else record.peak()) / 2**20,
     }
 
 
-def _train(setting: Setting, log: OrderLog, rows: Dataset, steps: int) -> tuple[History, int]:
-    """The history of so many steps, and the bytes of the tables on this rank."""
+def _ids(rows: Dataset, batch: int, group: Group) -> tuple[float, float]:
+    """Look-ups of a row in the tables of users and items, and distinct ids of them in this rank's part of a batch."""
+    start, stop = group.cut(batch)
+    lookups, distinct = [], []
+    for part in rows.batches(batch):
+        users, items = part.x["user"], torch.cat([part.x["item"].unsqueeze(1), part.x["history"]], 1)
+        lookups.append(1.0 + float((items >= 0).sum()) / batch)
+        own = items[start:stop]
+        distinct.append(len(users[start:stop].unique()) + len(own[own >= 0].unique()))
+    return statistics.fmean(lookups), statistics.fmean(distinct)
+
+
+class Trained(NamedTuple):
+    """A training: its seconds, its history, bytes of the tables on this rank, and numbers in all other parameters."""
+
+    seconds: float
+    history: History
+    table_bytes: int
+    dense: int
+
+
+def _train(setting: Setting, log: OrderLog, rows: Dataset, steps: int) -> Trained:
+    """Train for so many steps."""
     network = EmbeddingMLP(log.sizes, {"history": "item"}, ("log_price",))
     with torch.device(setting.device), sharding(least=1000) if setting.sharded else nullcontext():
         model = Model(network, LogSUN(shared=1))
     engine = {"engine": Compiled("bfloat16")} if setting.engine == "compiled" else {}
     epochs = -(-steps // 8)
     recipe = plain_recipe(optimiser=RowWise(0.01, dense=Adam()), epochs=epochs, batch_size=setting.batch, **engine)
+    began = _clock(setting.device)
     history = fit(model, _First(rows, steps), recipe, progress=False)
-    tables = [weight for name, weight in model.named_parameters() if ".tables." in name]
-    return history, sum(weight.numel() * weight.element_size() for weight in tables)
+    seconds = _clock(setting.device) - began
+    tables = {name: weight for name, weight in model.named_parameters() if ".tables." in name}
+    dense = sum(weight.numel() for name, weight in model.named_parameters() if name not in tables)
+    return Trained(seconds, history, sum(table.numel() * table.element_size() for table in tables.values()), dense)
+
+
+def _clock(device: str) -> float:
+    """On a GPU the clock, once it is idle; on a CPU the time of this process, so that other work does not count."""
+    if device == "cuda":
+        torch.cuda.synchronize()
+        return time.perf_counter()
+    return time.process_time()
 
 
 class _First:
@@ -100,8 +143,7 @@ def launch(ranks: int, setting: Setting) -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}", __file__]
         command += ["--worker", json.dumps(asdict(setting)), "--out", folder]
-        threads = str(max(1, (os.cpu_count() or 1) // ranks))
-        subprocess.run(command, check=True, env=os.environ | {"OMP_NUM_THREADS": threads})
+        subprocess.run(command, check=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
         return [json.loads((Path(folder) / f"{rank}.json").read_text()) for rank in range(ranks)]
 
 
@@ -117,6 +159,9 @@ def row(setting: Setting, measured: list[dict[str, Any]], alone: list[dict[str, 
         round(setting.batch / seconds),
         round(reference / seconds, 2),
         round(max(rank["bytes"] for rank in measured)),
+        round(measured[0]["lookups"], 2),
+        round(max(rank["distinct"] for rank in measured)),
+        measured[0]["dense"],
         max(abs(mine / other - 1.0) for mine, other in pairs),
         round(max(rank["table_mib"] for rank in measured), 1),
         round(max(rank["peak_mib"] for rank in measured)),
@@ -131,6 +176,9 @@ COLUMNS = (
     "rows a second",
     "times one rank",
     "bytes a rank sends in a step",
+    "look-ups a row",
+    "distinct ids of a rank in a step",
+    "dense parameters",
     "largest relative difference of a loss",
     "MiB of tables on a rank",
     "most MiB of a rank",
@@ -144,6 +192,7 @@ def main() -> None:
     parser.add_argument("--ids", type=int, nargs="+", default=[100_000, 1_000_000])
     parser.add_argument("--batch", type=int, default=4096)
     parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--engine", choices=["eager", "compiled"], default="eager")
     parser.add_argument("--out", type=Path, default=record.RESULTS)
@@ -159,7 +208,7 @@ def main() -> None:
         alone: list[dict[str, Any]] = []
         copied = [(ranks, False) for ranks in options.ranks]
         for ranks, sharded in [*copied, *((ranks, True) for ranks in options.ranks if ranks > 1)]:
-            setting = Setting(ids, options.batch, options.steps, sharded, options.device, options.engine)
+            setting = Setting(ids, options.batch, options.steps, options.turns, sharded, options.device, options.engine)
             measured = launch(ranks, setting)
             alone = alone or measured
             rows.append(row(setting, measured, alone))
@@ -171,12 +220,19 @@ def main() -> None:
         COLUMNS,
         rows,
         [
-            f"{where}; {options.engine}; a history of {_HISTORY} items a row, so that a row has 24 look-ups or so.",
-            "Ranks on one machine share its processors or its GPU: more rows a second come with more machines.",
+            f"{where}; {options.engine}; a history of up to {_HISTORY} items a row; one thread a rank.",
+            "The time of a step is that of the slowest rank, the median of "
+            + (
+                f"{options.turns} turns by the clock. Ranks that share a GPU take turns on it, and gloo sends their "
+                "numbers through the CPU: more rows a second come with more GPUs."
+                if options.device == "cuda"
+                else f"{options.turns} turns by its CPU time, so that neither other work on the machine nor waiting "
+                "for other ranks counts: it is what ranks with a processor each would take, were sending free."
+            ),
         ],
-        where=record.machine("torch", "numpy", threads=os.cpu_count() or 1),
+        where=record.machine("torch", "numpy"),
         folder=options.out,
-        script=f"bench_ranks.py --device {options.device} --batch {options.batch} --engine {options.engine}",
+        script=" ".join(["bench_ranks.py", *sys.argv[1:]]),
     )
 
 
