@@ -19,6 +19,7 @@ import tempfile
 import time
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,15 +34,15 @@ from transun.training import History
 from transun.training.recipe import plain_recipe
 
 _SHORT = 10  # steps of the short training
-_HISTORY = 20
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What is trained, and how it is measured: `ids` are those of the largest table, `batch` is over all ranks."""
+    """What is trained: ids of the largest table, rows a step over all ranks, the longest history; and how long."""
 
     ids: int
     batch: int
+    history: int
     steps: int
     turns: int
     sharded: bool
@@ -52,7 +53,9 @@ class Setting:
 def work(setting: Setting) -> dict[str, Any]:
     """Train on this rank, short and long in turns, and return what was measured."""
     group = current_group()
-    log = OrderLog(orders=setting.batch * 8, users=setting.ids, items=max(1000, setting.ids // 5), history=_HISTORY)
+    log = OrderLog(
+        orders=setting.batch * 8, users=setting.ids, items=max(1000, setting.ids // 5), history=setting.history
+    )
     rows = log.dataset().to(setting.device)
     lookups, distinct = _ids(rows, setting.batch, group)
     _train(setting, log, rows, _SHORT)
@@ -78,7 +81,9 @@ def _ids(rows: Dataset, batch: int, group: Group) -> tuple[float, float]:
     start, stop = group.cut(batch)
     lookups, distinct = [], []
     for part in rows.batches(batch):
-        users, items = part.x["user"], torch.cat([part.x["item"].unsqueeze(1), part.x["history"]], 1)
+        users, items = part.x["user"], part.x["item"].unsqueeze(1)
+        if "history" in part.x:
+            items = torch.cat([items, part.x["history"]], 1)
         lookups.append(1.0 + float((items >= 0).sum()) / batch)
         own = items[start:stop]
         distinct.append(len(users[start:stop].unique()) + len(own[own >= 0].unique()))
@@ -96,7 +101,7 @@ class Trained(NamedTuple):
 
 def _train(setting: Setting, log: OrderLog, rows: Dataset, steps: int) -> Trained:
     """Train for so many steps."""
-    network = EmbeddingMLP(log.sizes, {"history": "item"}, ("log_price",))
+    network = EmbeddingMLP(log.sizes, {"history": "item"} if log.history else {}, ("log_price",))
     with torch.device(setting.device), sharding(least=1000) if setting.sharded else nullcontext():
         model = Model(network, LogSUN(shared=1))
     engine = {"engine": Compiled("bfloat16")} if setting.engine == "compiled" else {}
@@ -190,7 +195,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--ranks", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--ids", type=int, nargs="+", default=[100_000, 1_000_000])
-    parser.add_argument("--batch", type=int, default=4096)
+    parser.add_argument("--batch", type=int, nargs="+", default=[4096])
+    parser.add_argument("--history", type=int, nargs="+", default=[20], help="longest list of past items of a row")
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--device", default="cpu")
@@ -204,11 +210,12 @@ def main() -> None:
         (options.out / f"{current_group().rank}.json").write_text(json.dumps(result))
         return
     rows: list[list[record.Cell]] = []
-    for ids in options.ids:
+    for ids, history, batch in product(options.ids, options.history, options.batch):
         alone: list[dict[str, Any]] = []
         copied = [(ranks, False) for ranks in options.ranks]
         for ranks, sharded in [*copied, *((ranks, True) for ranks in options.ranks if ranks > 1)]:
-            setting = Setting(ids, options.batch, options.steps, options.turns, sharded, options.device, options.engine)
+            times = (options.steps, options.turns)
+            setting = Setting(ids, batch, history, *times, sharded, options.device, options.engine)
             measured = launch(ranks, setting)
             alone = alone or measured
             rows.append(row(setting, measured, alone))
@@ -220,7 +227,7 @@ def main() -> None:
         COLUMNS,
         rows,
         [
-            f"{where}; {options.engine}; a history of up to {_HISTORY} items a row; one thread a rank.",
+            f"{where}; {options.engine}; tables of 16 numbers a row; one thread a rank.",
             "The time of a step is that of the slowest rank, the median of "
             + (
                 f"{options.turns} turns by the clock. Ranks that share a GPU take turns on it, and gloo sends their "
