@@ -10,6 +10,7 @@ import copy
 import hashlib
 import json
 import re
+import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -25,9 +26,9 @@ from transun.models import spec
 from transun.models.description import MODEL_FILE, Description, describe_model, write_description
 from transun.models.network import Model
 from transun.support.extras import need
-from transun.support.files import new_draft, publish, remove_leftovers, writing_in
+from transun.support.files import new_draft, publish, remove_leftovers, replacing, writing_in
 
-__all__ = ["grow", "load_model", "save_model"]
+__all__ = ["copy_model", "grow", "load_model", "save_model"]
 
 _FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 _WEIGHTS_FILE = re.compile(r"weights-[0-9a-f]{16}\.safetensors")
@@ -65,6 +66,27 @@ def save_model(model: Model, folder: str | Path, extra: Mapping[str, Any] | None
         )
     remove_leftovers(folder)
     remove_leftovers(folder, _WEIGHTS_FILE, keep=describe_model(folder).file)
+
+
+def copy_model(source: str | Path, folder: str | Path) -> None:
+    """Copy a saved model into another folder, byte for byte, in place of one saved there before.
+
+    Certificates and other files beside the model are not copied.
+
+    Args:
+        source: the folder of the saved model.
+        folder: created if it does not exist.
+
+    """
+    source, folder = Path(source), Path(folder)
+    description = describe_model(source)
+    folder.mkdir(parents=True, exist_ok=True)
+    with writing_in(folder):
+        # The description is copied last: it makes the weights beside it a model.
+        for name in (description.file, MODEL_FILE):
+            with replacing(folder / name) as draft:
+                shutil.copyfile(source / name, draft)
+    remove_leftovers(folder, _WEIGHTS_FILE, keep=description.file)
 
 
 def load_model(folder: str | Path, plugins: Mapping[str, Callable[..., Any]] | None = None) -> Model:
