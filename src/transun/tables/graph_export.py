@@ -104,6 +104,7 @@ def export(
     content = {
         "model": dumps(model.head),
         "target": trained.target,
+        "exposure": trained.exposure,
         "inputs": inputs,
         "outputs": [_describe_output(name, trained, quantiles) for name in served.outputs],
         "certificate": None if certificate is None else certificate_json(certificate),
