@@ -9,7 +9,7 @@ import pytest
 
 GALLERY = Path(__file__).parent.parent / "docs" / "gallery"
 # `make docs` runs every example; these take a second and need nothing but what the tests have anyway.
-QUICK = ("deployed_pytorch_model", "onnx_export", "with_lightning")
+QUICK = ("deployed_pytorch_model", "onnx_export", "with_lightning", "with_optuna")
 NAMES = sorted(path.stem for path in GALLERY.glob("*.py"))
 
 
