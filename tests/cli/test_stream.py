@@ -59,6 +59,20 @@ def test_a_folder_is_fitted_certified_and_judged_as_it_is_streamed(here, run, mo
     assert pq.read_metadata(here / "predictions.parquet").num_rows == 3000
 
 
+def test_rates_and_calibration_rows_of_a_folder(here, run):
+    """Prices as exposures: the certificate is about rates, and its total is that of the amounts."""
+    settings = ["--exposure", "price", "--calibration-share", "0.2", "--test-share", "0.3", "--head", "Poisson()"]
+    assert "price" not in run(*FIT, "--stream", *settings).out  # it is no feature
+    certificate = json.loads((here / "model" / "certificate.json").read_text())
+    split = Split(test_share=0.3, calibration_share=0.2)
+    surveyed = survey_folder(here / "orders", "gmv", split, exposure="price", progress=False)
+    test, model = read_table(surveyed.test), load(here / "model")
+    assert certificate["whole"]["rows"] == len(test)
+    total = model.predict(test).double().sum().item() / test["gmv"].to_numpy().sum()
+    assert certificate["whole"]["metrics"]["PGR"]["value"] == pytest.approx(total, rel=1e-6)
+    assert model.seen_share(read_table(surveyed.calibration)) == pytest.approx(1.0, abs=0.1)
+
+
 def test_a_model_is_debiased_on_a_folder_that_is_streamed(here, run):
     run(*FIT, "--stream", "--head", "LogMSE()", "--out", "biased")
     found = json.loads(
@@ -88,6 +102,6 @@ def test_what_is_too_large_for_memory_is_streamed_without_being_asked(here, run,
 def test_mistakes_are_named_before_any_work(here, run):
     assert "'gnv'" in run("fit", "orders", "--target", "gnv", "--stream", code=2).err
     assert "test share" in run(*FIT, "--stream", "--test-share", "1.5", code=2).err
-    assert "calibration share" in run(*FIT, "--stream", "--calibration-share", "0.1", code=2).err
+    assert "'years'" in run(*FIT, "--stream", "--exposure", "years", code=2).err
     (here / "one.csv").write_text("gmv,x\n1,2\n")
     assert "no Parquet files" in run("fit", "one.csv", "--target", "gmv", "--stream", code=2).err

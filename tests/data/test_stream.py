@@ -343,6 +343,22 @@ def huge_target(folder: Path) -> None:
     spoil(folder / "part-0.parquet", "gmv", pa.array([1.0, 1e39]))
 
 
+def test_amounts_over_an_exposure_are_rates_that_count_by_it(tmp_path):
+    write(tmp_path, [6, 3])
+    rates = ParquetStream(tmp_path, Plain(), "gmv", "weight", "weight", shuffle_rows=4)
+    rows = np.arange(9.0)
+    batch = next(rates.batches(9))
+    assert batch.weight is not None
+    np.testing.assert_array_equal(batch.y.numpy(), (rows / (rows + 1)).astype(np.float32))
+    np.testing.assert_array_equal(batch.weight.numpy(), (rows + 1) ** 2)
+    assert torch.equal(rates.targets(), batch.y)
+    unweighted = next(ParquetStream(tmp_path, Plain(), "gmv", exposure="weight").batches(9))
+    assert unweighted.weight is not None
+    np.testing.assert_array_equal(unweighted.weight.numpy(), rows + 1)
+    with pytest.raises(ValueError, match=r"part-0\.parquet, column 'item', row 0: 0 is no exposure"):
+        next(ParquetStream(tmp_path, Plain(), "gmv", exposure="item").batches(9))
+
+
 def negative_weight(folder: Path) -> None:
     spoil(folder / "part-1.parquet", "weight", pa.array([1.0] * 7 + [-2.0]))
 
@@ -386,7 +402,7 @@ def twice(folder: Path) -> None:
         (truncate, r"part-1\.parquet \([\d,]+ bytes\) is not a whole Parquet file"),
         (broken_page, r"part-1\.parquet \([\d,]+ bytes\) is not a whole Parquet file"),
         (lambda folder: (folder / "part-1.parquet").write_bytes(b""), r"part-1\.parquet \(0 bytes\) is not a whole"),
-        (text_target, r"part-0\.parquet: column 'gmv' holds text; targets and weights are numbers"),
+        (text_target, r"part-0\.parquet: column 'gmv' holds text; targets, weights and exposures are numbers"),
         (rename, r"part-1\.parquet: there is no column 'item': did you mean 'items'"),
         (twice, r"part-0\.parquet has 2 columns 'item'"),
         (

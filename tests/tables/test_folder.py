@@ -1,5 +1,7 @@
 """Folders larger than memory: parts that cover every row once, the features of all rows, and a model of them."""
 
+from itertools import pairwise
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -49,15 +51,18 @@ RULES = [HoldOutRows(), HoldOutGroups("user_id"), HoldOutTime("day")]
 
 @pytest.mark.parametrize("rule", RULES, ids=str)
 def test_every_row_with_a_target_is_in_one_part(path, rule):
-    surveyed = survey_folder(path, "gmv", Split(rule, 0.3, 0.2, seed=1), progress=False)
-    parts = [read_table(part)["number"].to_numpy() for part in (surveyed.train, surveyed.valid, surveyed.test)]
-    assert [len(part) for part in parts] == [len(part) for part in (surveyed.train, surveyed.valid, surveyed.test)]
+    surveyed = survey_folder(path, "gmv", Split(rule, 0.3, 0.2, seed=1, calibration_share=0.25), progress=False)
+    pieces = (surveyed.train, surveyed.valid, surveyed.test, surveyed.calibration)
+    parts = [read_table(part)["number"].to_numpy() for part in pieces]
+    assert [len(part) for part in parts] == [len(part) for part in pieces]
     table = read_table(path)
     known = table["number"].to_numpy()[np.isfinite(table["gmv"].to_numpy())]
     np.testing.assert_array_equal(np.sort(np.concatenate(parts)), known)
     assert surveyed.dropped == ROWS - len(known)
     # Shares are those of hashes of 6,000 rows, of 40 users or of 60 days.
     assert len(parts[2]) / len(known) == pytest.approx(0.3, abs=0.25 if rule.useless else 0.03)
+    assert len(parts[3]) / len(known) == pytest.approx(0.7 * 0.25, abs=0.25 if rule.useless else 0.03)
+    assert surveyed.rows == len(known) - len(parts[2])
     np.testing.assert_array_equal(surveyed.sample["gmv"].to_numpy(), read_table(surveyed.train)["gmv"].to_numpy())
 
 
@@ -65,10 +70,10 @@ def test_whole_users_and_the_last_days_are_held_out(path):
     users = survey_folder(path, "gmv", Split(HoldOutGroups("user_id"), 0.3), progress=False)
     parts = [set(read_table(part)["user_id"].to_pylist()) for part in (users.train, users.valid, users.test)]
     assert sum(map(len, parts)) == len(set.union(*parts)) == 40
-    days = survey_folder(path, "gmv", Split(HoldOutTime("day"), 0.3), progress=False)
-    train, valid, test = (read_table(part)["day"].to_numpy() for part in (days.train, days.valid, days.test))
-    assert train.max() < valid.min()
-    assert valid.max() < test.min()
+    days = survey_folder(path, "gmv", Split(HoldOutTime("day"), 0.3, calibration_share=0.2), progress=False)
+    parts = [read_table(part)["day"].to_numpy() for part in (days.train, days.valid, days.calibration, days.test)]
+    for earlier, later in pairwise(parts):
+        assert earlier.max() < later.min()
 
 
 def test_the_features_of_a_small_folder_are_those_of_its_rows_in_memory(path):
@@ -126,6 +131,40 @@ def test_a_streamed_training_is_like_one_in_memory(path):
     known = read_table(path).filter(pa.array(np.isfinite(read_table(path)["gmv"].to_numpy())))
     assert streamed.seen_share(known) > 0.8
     assert streamed.seen_share(test) == 0.0
+
+
+def policies(rows, seed):
+    """Two kinds of policies, of rates 100 and 300 a year, over a tenth of a year to a year."""
+    rng = np.random.default_rng(seed)
+    kind, years = rng.choice(["a", "b"], rows), rng.uniform(0.1, 1.0, rows)
+    claims = years * np.where(kind == "a", 100.0, 300.0) * rng.gamma(4.0, 0.25, rows)
+    return pa.table({"kind": kind, "years": years, "claims": claims})
+
+
+def test_a_streamed_model_of_rates_predicts_exposure_times_rate(tmp_path):
+    for number in range(2):
+        pq.write_table(policies(1500, number), tmp_path / f"{number}.parquet", row_group_size=500)
+    recipe = Recipe(epochs=8, batch_size=64, calibration_share=0.2)
+    model = train(tmp_path, "claims", exposure="years", recipe=recipe, stream=True, progress=False)
+    assert model.exposure == "years"
+    assert "years" not in model.features.columns
+    pred = model.predict({"kind": ["a", "a", "b"], "years": [1.0, 0.5, 0.5]}).numpy()
+    # 1,000 rates of a coefficient of variation of ½: 1.6 %, and what the network has not learned yet.
+    assert pred == pytest.approx([100.0, 50.0, 150.0], rel=0.1)
+    assert pred[1] == pytest.approx(pred[0] / 2.0, rel=1e-6)
+    # Totals of segments were put right by rows that are neither trained on nor forgotten.
+    assert model.history.multicalibration
+    assert model.history.train_rows + model.history.valid_rows == pytest.approx(0.8 * 3000, abs=100)
+    assert model.seen_share(read_table(tmp_path)) == pytest.approx(1.0, abs=0.1)
+
+
+def test_an_exposure_of_zero_is_named_before_the_training(tmp_path):
+    table = policies(300, 0)
+    years = table["years"].to_numpy().copy()
+    years[120] = 0.0
+    pq.write_table(table.set_column(1, "years", pa.array(years)), tmp_path / "a.parquet", row_group_size=100)
+    with pytest.raises(ValueError, match=r"a\.parquet, column 'years', row 120: 0 is no exposure"):
+        train(tmp_path, "claims", exposure="years", stream=True, progress=False)
 
 
 def test_streaming_is_chosen_where_the_files_are_large(path, monkeypatch):

@@ -100,5 +100,5 @@ class ModelDebiasing:
     def _in_folder(self, base: "TableModel", source: Path, progress: bool | None) -> "SplitRows":
         from transun.cli.training import RowsInFolder
 
-        settings = {"weight": base.weight, "features": base.features, "keep": self.by}
+        settings = {"weight": base.weight, "exposure": base.exposure, "features": base.features, "keep": self.by}
         return RowsInFolder.of(source, base.target, self.split, progress, **settings)

@@ -104,7 +104,6 @@ def fit(
     from transun.support.group import current_group
     from transun.tables.folder import is_streamed
     from transun.tables.plan import parse_head, parse_only
-    from transun.tables.training import require_streamable
 
     recipe = make_recipe(
         rate=rate,
@@ -124,18 +123,15 @@ def fit(
     if head is not None:
         parse_head(head)
     alone = parse_only(only)
-    split = Split(parse_hold_out(holdout or "rows"), test_share, valid_share, seed)
+    split = Split(parse_hold_out(holdout or "rows"), test_share, valid_share, seed, calibration_share)
     excluded = given_names(*(exclude or ()), *split.rule.useless)
     columns = _Columns(target, weight, exposure, excluded, by or [])
     if target in columns.by:
         raise ValueError(f"segments by the target {target!r} would call every model biased: use columns known before")
     group = current_group()
     with readable(data) as source:
-        if is_streamed(source, stream):
-            require_streamable(recipe)
-            rows = columns.in_folder(source, split, progress)
-        else:
-            rows = columns.in_memory(source, split)
+        streamed = is_streamed(source, stream)
+        rows = columns.in_folder(source, split, progress) if streamed else columns.in_memory(source, split)
         plan = rows.plan(target, head=head, exclude=excluded, weight=weight, only=alone, exposure=exposure)
         segments = choose_segments(plan, columns.by, rows.held_out_sample)
         group.from_leader(lambda: new_folder(out))
@@ -182,10 +178,16 @@ class _Columns:
     def in_folder(self, source: Path, split: "Split", progress: bool | None) -> "SplitRows":
         from transun.cli.training import RowsInFolder
 
-        if self.exposure is not None:
-            raise ValueError("--exposure is for tables that fit into memory: add --no-stream, or leave it out")
-        settings = {"weight": self.weight, "exclude": self.exclude, "keep": self.by}
-        return RowsInFolder.of(source, self.target, split, progress, **settings)
+        return RowsInFolder.of(
+            source,
+            self.target,
+            split,
+            progress,
+            weight=self.weight,
+            exposure=self.exposure,
+            exclude=self.exclude,
+            keep=self.by,
+        )
 
 
 def _show_plan(plan: "Plan", held_out: int, segments: tuple[str, ...]) -> None:

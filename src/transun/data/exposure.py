@@ -8,6 +8,8 @@ weights the total of the predicted amounts, Σe·rate, is the total that is lear
 exactly that of amounts with ln e as offset.
 """
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,19 +25,30 @@ __all__ = ["read_exposure", "to_rates"]
 Array = NDArray[np.float64]
 
 
-def read_exposure(table: "pa.Table", name: str) -> Array:
+def read_exposure(
+    table: "pa.Table", name: str, file: Path | None = None, numbers: Sequence[int] | None = None
+) -> Array:
     """The exposures of the rows of a table, positive numbers; an error names the first row that has none.
+
+    Args:
+        table: the rows.
+        name: the column.
+        file: that the rows are of, for the error.
+        numbers: of the rows in that file, for the error.
 
     >>> import pyarrow
     >>> read_exposure(pyarrow.table({"years": [0.5, 0.0]}), "years")
     Traceback (most recent call last):
     ValueError: column 'years', row 1: 0 is no exposure, by which an amount could be divided: leave the row out, ...
+
     """
     values = np.array(as_numbers(f"column {name!r}", column_array(table, name)), np.float64)
     wrong = np.flatnonzero(~(np.isfinite(values) & (values > 0.0)))
     if len(wrong):
+        row = wrong[0] if numbers is None else numbers[wrong[0]]
+        of = "" if file is None else f"{file}, "
         raise ValueError(
-            f"column {name!r}, row {wrong[0]}: {values[wrong[0]]:g} is no exposure, by which an amount could be "
+            f"{of}column {name!r}, row {row}: {values[wrong[0]]:g} is no exposure, by which an amount could be "
             "divided: leave the row out, or correct it"
         )
     return values

@@ -6,7 +6,7 @@ rows of the same days and of the same users; the last rows stand for tomorrow, a
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,16 @@ from transun.support.extras import need
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["HoldOut", "HoldOutGroups", "HoldOutRows", "HoldOutTime", "Split", "parse_hold_out", "recommend_hold_out"]
+__all__ = [
+    "HoldOut",
+    "HoldOutGroups",
+    "HoldOutRows",
+    "HoldOutTime",
+    "Split",
+    "calibration_seed",
+    "parse_hold_out",
+    "recommend_hold_out",
+]
 
 # Ids with more values than this are probably those of users, shops or items, of which new ones appear.
 _MANY = 100
@@ -27,10 +36,9 @@ _SAMPLE = 1000
 # A number that is called so, or whose name ends so, counts time.
 _TIME_NAMES = ("year", "week", "day", "date", "time", "timestamp")
 
-
-# Added to the seed for validation groups. With that of the first split no group would be left over: all training groups
-# have small hashes.
-_VALIDATION = 1_000_003
+# Added to the seed for validation groups and calibration rows. With that of the first split none would be left over:
+# all training rows have small hashes.
+_VALIDATION, _CALIBRATION = 1_000_003, 2_000_003
 
 
 class HoldOut(ABC):
@@ -45,13 +53,16 @@ class HoldOut(ABC):
         """How these rows were chosen, for the reader of a certificate."""
 
     @abstractmethod
-    def rules(self, sample: "pa.Table", share: float, valid_share: float, seed: int) -> tuple[RowRule, RowRule]:
-        """Which rows of a table larger than memory are held out, and which of the others are validation rows.
+    def rules(
+        self, sample: "pa.Table", share: float, calibration_share: float, valid_share: float, seed: int
+    ) -> tuple[RowRule, RowRule, RowRule]:
+        """Which rows of a table larger than memory are held out, are calibration rows, and are validation rows.
 
         Args:
             sample: rows of the table, from which the rule may learn what it needs to know of all.
             share: about how many of all rows are held out.
-            valid_share: about how many of the others are validation rows.
+            calibration_share: about how many of the others are calibration rows.
+            valid_share: about how many of those that are neither are validation rows.
             seed: of the hashes.
 
         """
@@ -95,8 +106,11 @@ class HoldOutRows(HoldOut):
     def split(self, table: "pa.Table", share: float, seed: int) -> tuple["pa.Table", "pa.Table"]:
         return by_row(table, 1.0 - share, seed)
 
-    def rules(self, sample: "pa.Table", share: float, valid_share: float, seed: int) -> tuple[RowRule, RowRule]:
-        return HashedRows(share, seed), HashedRows(valid_share, seed, "split.valid")
+    def rules(
+        self, sample: "pa.Table", share: float, calibration_share: float, valid_share: float, seed: int
+    ) -> tuple[RowRule, RowRule, RowRule]:
+        calibration = HashedRows(calibration_share, calibration_seed(seed))
+        return HashedRows(share, seed), calibration, HashedRows(valid_share, seed, "split.valid")
 
     def words(self, held_out: "pa.Table", seed: int) -> str:
         return f"single rows, by a hash of the row number, seed {seed}"
@@ -125,12 +139,21 @@ class HoldOutTime(HoldOut):
     def split(self, table: "pa.Table", share: float, seed: int) -> tuple["pa.Table", "pa.Table"]:
         return by_time(table, self.column, share=1.0 - share)
 
-    def rules(self, sample: "pa.Table", share: float, valid_share: float, seed: int) -> tuple[RowRule, RowRule]:
+    def rules(
+        self, sample: "pa.Table", share: float, calibration_share: float, valid_share: float, seed: int
+    ) -> tuple[RowRule, RowRule, RowRule]:
         """From a moment on that the sample tells: as many rows as in the sample, but for its sampling error."""
-        moment = moment_of(sample, self.column, 1.0 - share) if share else math.inf
-        kept = sample.filter(need("pyarrow").array(moments(sample, self.column) < moment))
-        valid = moment_of(kept, self.column, 1.0 - valid_share) if valid_share and len(kept) else math.inf
-        return FromMoment(self.column, moment), FromMoment(self.column, valid)
+        test, calibration, valid = (
+            FromMoment(self.column, moment) for moment in self._moments(sample, (share, calibration_share, valid_share))
+        )
+        return test, calibration, valid
+
+    def _moments(self, sample: "pa.Table", shares: Sequence[float]) -> Iterator[float]:
+        """The moments from which on the shares begin, each the last part of the rows that those before it leave."""
+        for share in shares:
+            moment = moment_of(sample, self.column, 1.0 - share) if share and len(sample) else math.inf
+            yield moment
+            sample = sample.filter(need("pyarrow").array(moments(sample, self.column) < moment))
 
     def words(self, held_out: "pa.Table", seed: int) -> str:
         first = need("pyarrow.compute").min(column_array(held_out, self.column)).as_py()
@@ -159,8 +182,12 @@ class HoldOutGroups(HoldOut):
     def split(self, table: "pa.Table", share: float, seed: int) -> tuple["pa.Table", "pa.Table"]:
         return by_hash(table, self.column, 1.0 - share, seed)
 
-    def rules(self, sample: "pa.Table", share: float, valid_share: float, seed: int) -> tuple[RowRule, RowRule]:
-        return HashedGroups(self.column, share, seed), HashedGroups(self.column, valid_share, seed + _VALIDATION)
+    def rules(
+        self, sample: "pa.Table", share: float, calibration_share: float, valid_share: float, seed: int
+    ) -> tuple[RowRule, RowRule, RowRule]:
+        seeds = (share, seed), (calibration_share, calibration_seed(seed)), (valid_share, seed + _VALIDATION)
+        test, calibration, valid = (HashedGroups(self.column, part, of_part) for part, of_part in seeds)
+        return test, calibration, valid
 
     def words(self, held_out: "pa.Table", seed: int) -> str:
         groups = len(column_array(held_out, self.column).unique())
@@ -187,13 +214,14 @@ class HoldOutGroups(HoldOut):
 
 @dataclass(frozen=True)
 class Split:
-    """How rows are divided into training rows, validation rows, and test rows that only the certificate sees.
+    """How rows are divided into training, validation and calibration rows, and test rows for the certificate alone.
 
     Args:
-        rule: how test rows and validation rows are chosen.
+        rule: how they are chosen.
         test_share: the share of test rows among all rows.
-        valid_share: the share of validation rows among the others.
+        valid_share: the share of validation rows among those that are neither test nor calibration rows.
         seed: of the hashes by which rows or groups are chosen.
+        calibration_share: the share of calibration rows among those that are no test rows.
 
     """
 
@@ -201,6 +229,12 @@ class Split:
     test_share: float = 0.0
     valid_share: float = 0.1
     seed: int = 0
+    calibration_share: float = 0.0
+
+
+def calibration_seed(seed: int) -> int:
+    """The seed that chooses calibration rows: the hashes of other splits are all on one side."""
+    return seed + _CALIBRATION
 
 
 def parse_hold_out(text: str) -> HoldOut:

@@ -1,16 +1,20 @@
 """Rows from Parquet files larger than memory, read in the background and shuffled in a buffer."""
 
 import copy
+import math
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol, Self
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from transun.data import hashing
 from transun.data.dataset import Batch, tensor
+from transun.data.exposure import read_exposure, to_rates
 from transun.data.formats import PARQUET
 from transun.data.parquet import ParquetFiles, Piece, RowRange, cuts
 from transun.data.prefetch import prefetch
@@ -55,6 +59,8 @@ class ParquetStream:
         features: fitted encoder of the feature columns.
         target: name of the target column, numbers; a missing or infinite value is an error that names file and row.
         weight: name of the column of sample weights, not negative; None: every row counts once.
+        exposure: name of the column that amounts were collected over: targets are then amounts per unit of it, and
+            count by it; see `transun.data.exposure`.
         shuffle_rows: rows of the buffer. More mixes better and takes more memory.
 
     >>> import tempfile, pyarrow, pyarrow.parquet
@@ -74,19 +80,28 @@ class ParquetStream:
     """
 
     def __init__(
-        self, path: Paths, features: Encoder, target: str, weight: str | None = None, *, shuffle_rows: int = 1 << 20
+        self,
+        path: Paths,
+        features: Encoder,
+        target: str,
+        weight: str | None = None,
+        exposure: str | None = None,
+        *,
+        shuffle_rows: int = 1 << 20,
     ) -> None:
         if shuffle_rows < 1:
             raise ValueError(f"shuffle_rows={shuffle_rows}: a buffer has at least one row")
-        self.features, self.target, self.weight, self.shuffle_rows = features, target, weight, shuffle_rows
-        self._numbers = [target] if weight is None else [target, weight]
+        self.features, self.target, self.weight, self.exposure = features, target, weight, exposure
+        self.shuffle_rows = shuffle_rows
+        self._numbers = [name for name in (target, weight, exposure) if name is not None]
         self._files = ParquetFiles(_find(path), dict.fromkeys([*self._numbers, *features.sources]))
         if not sum(self._files.rows):
             raise ValueError(f"{path}: the data is empty, the Parquet files have no rows")
         for name in self._numbers:
             if (content := self._files.contents[name]) not in ("numbers", "booleans"):
                 raise ValueError(
-                    f"{self._files.files[0]}: column {name!r} holds {content}; targets and weights are numbers"
+                    f"{self._files.files[0]}: column {name!r} holds {content}; targets, weights and exposures are "
+                    "numbers"
                 )
         self._index, self._count = 0, 1
         self._device = torch.device("cpu")
@@ -133,8 +148,9 @@ class ParquetStream:
         """
         total, first, parts = sum(self._files.rows), 0, []
         share = 1.0 if total <= self.shuffle_rows else min(1.0, _TARGETS / total)
-        for piece in self._files.read(self._files.segments(), [self.target]):
-            y = _finite(piece, self.target)
+        columns = [name for name in (self.target, self.exposure) if name is not None]
+        for piece in self._files.read(self._files.segments(), columns):
+            y, _ = self._targets(piece, None)
             rows = torch.arange(first, first + len(y))
             first += len(y)
             parts.append(y[hashing.uniform(rows, 0, "parquet.targets") < share])
@@ -206,10 +222,19 @@ class ParquetStream:
             except ValueError as error:
                 raise ValueError(f"{piece.file}, rows {piece.rows[0]}..{piece.rows[-1]}: {error}") from error
             columns: ColumnTensors = dict(encoded.items())
-            columns[_Y] = _finite(piece, self.target)
-            if self.weight is not None:
-                columns[_WEIGHT] = _finite(piece, self.weight, lowest=0.0)
+            columns[_Y], weight = self._targets(piece, self.weight)
+            if weight is not None:
+                columns[_WEIGHT] = weight
             yield columns
+
+    def _targets(self, piece: Piece, weight: str | None) -> tuple[Tensor, Tensor | None]:
+        """Targets and weights of some rows; with an exposure the targets are rates, which count by it."""
+        y = _finite(piece, self.target)
+        weights = None if weight is None else _finite(piece, weight, lowest=0.0)
+        if self.exposure is not None:
+            exposures = read_exposure(piece.table, self.exposure, piece.file, piece.rows)
+            y, weights = to_rates(y, weights, exposures)
+        return tensor("targets", y).float(), None if weights is None else tensor("weights", weights).float()
 
 
 def buffers(rows: int, capacity: int) -> list[int]:
@@ -246,17 +271,17 @@ def _batch(columns: ColumnTensors) -> Batch:
     return Batch(x, columns[_Y], columns.get(_WEIGHT))
 
 
-def _finite(piece: Piece, name: str, lowest: float = -torch.inf) -> Tensor:
-    """The numbers of a column as float32, every one finite and at least `lowest`."""
-    values = tensor(name, piece.table[name].cast("float64").to_numpy())
-    numbers = values.float()
-    wrong = ~numbers.isfinite() | (numbers < lowest)
-    if bool(wrong.any()):
-        row = int(wrong.nonzero()[0])
-        state = "is missing" if piece.table[name][row].as_py() is None else f"is {values[row].item():g}"
+def _finite(piece: Piece, name: str, lowest: float = -math.inf) -> NDArray[np.float64]:
+    """The numbers of a column, every one finite in float32 and at least `lowest`."""
+    values: NDArray[np.float64] = piece.table[name].cast("float64").to_numpy()
+    with np.errstate(over="ignore"):
+        wrong = ~np.isfinite(values.astype(np.float32)) | (values < lowest)
+    if wrong.any():
+        row = int(wrong.argmax())
+        state = "is missing" if piece.table[name][row].as_py() is None else f"is {values[row]:g}"
         raise ValueError(
             f"{piece.file}, row {piece.rows[row]}: column {name!r} {state}, expected a finite float32 number"
-            + (f" of at least {lowest:g}" if lowest > -torch.inf else "")
+            + (f" of at least {lowest:g}" if lowest > -math.inf else "")
             + "; leave the row out of the file or fill the value"
         )
-    return numbers
+    return values

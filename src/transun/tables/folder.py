@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transun.data import Dataset, Features
+from transun.data.exposure import read_exposure
 from transun.data.formats import PARQUET, ParquetPart, find_files
 from transun.data.holdout import Split
 from transun.data.inference import guess
@@ -74,6 +75,7 @@ class StreamedFolder:
         train: the training rows.
         valid: the validation rows, few enough for memory.
         test: the rows held out for the certificate; None if none are.
+        calibration: the rows from which totals of segments are put right, few enough for memory; None if none are.
         features: how to read the columns; numbers are not learned yet unless they were before.
         counts: of the ids of all training rows, by column.
         sample: a sample of the training rows, all of them if they fit.
@@ -85,6 +87,7 @@ class StreamedFolder:
     train: ParquetPart
     valid: ParquetPart
     test: ParquetPart | None
+    calibration: ParquetPart | None
     features: Features
     counts: Mapping[str, IdCounts]
     sample: "pa.Table"
@@ -93,27 +96,31 @@ class StreamedFolder:
 
     @property
     def rows(self) -> int:
-        """The rows to train and validate on."""
-        return len(self.train) + len(self.valid)
+        """The rows to train, validate and calibrate on."""
+        return len(self.train) + len(self.valid) + (0 if self.calibration is None else len(self.calibration))
 
     def fitted(self) -> Features:
         """The features, fitted to the training rows: vocabularies to all of them, numbers to the sample."""
         return self.features.fit_sample(self.sample.select(list(self.features.sources)), self.counts)
 
-    def stream(self, features: Features, target: str, weight: str | None) -> ParquetStream:
+    def stream(self, features: Features, target: str, weight: str | None, exposure: str | None) -> ParquetStream:
         """The training rows in batches."""
         files = self.train.files
         assert files.rule is not None  # a part has one
-        stream = ParquetStream(files.files, features, target, weight, shuffle_rows=_buffer_rows(features))
+        stream = ParquetStream(files.files, features, target, weight, exposure, shuffle_rows=_buffer_rows(features))
         return stream.where(files.rule, files.rows)
 
-    def sampled(self, features: Features, target: str, weight: str | None) -> Dataset:
+    def sampled(self, features: Features, target: str, weight: str | None, exposure: str | None) -> Dataset:
         """The sample of the training rows, encoded."""
-        return features.to_dataset(self.sample, target, weight)
+        return features.to_dataset(self.sample, target, weight, exposure)
 
-    def validation(self, features: Features, target: str, weight: str | None) -> Dataset | None:
+    def validation(self, features: Features, target: str, weight: str | None, exposure: str | None) -> Dataset | None:
         """The validation rows, encoded; None if there are none."""
-        return features.to_dataset(self.valid, target, weight) if len(self.valid) else None
+        return features.to_dataset(self.valid, target, weight, exposure) if len(self.valid) else None
+
+    def unseen(self, features: Features, target: str, weight: str | None, exposure: str | None) -> Dataset | None:
+        """The calibration rows, encoded; None if there are none."""
+        return None if self.calibration is None else features.to_dataset(self.calibration, target, weight, exposure)
 
     def seen(self, data: Dataset) -> SeenRows:
         """What to remember of the training rows, from the sample."""
@@ -141,6 +148,7 @@ def survey_folder(
     split: Split = Split(),
     *,
     weight: str | None = None,
+    exposure: str | None = None,
     features: Features | None = None,
     exclude: Iterable[str] = (),
     keep: Iterable[str] = (),
@@ -157,6 +165,7 @@ def survey_folder(
         split: which rows are for training, validation and the certificate. There are 50,000 validation rows at most,
             because they are held in memory.
         weight: the column of sample weights.
+        exposure: the column that amounts were collected over, which a guess leaves out of the features.
         features: how to read the columns; None guesses from a first look at some row groups.
         exclude: columns that a guess must leave out.
         keep: further columns of the rows held out, such as those of segments.
@@ -166,38 +175,46 @@ def survey_folder(
     format, paths = find_files(path)
     if format is not PARQUET:
         raise ValueError(f"{path} holds no Parquet files, which alone can be streamed for training: convert it first")
-    files, excluded, weights = ParquetFiles(paths), list(exclude), [weight] if weight else []
+    files, excluded = ParquetFiles(paths), list(exclude)
+    weights = [name for name in (weight, exposure) if name]
     names = list(files.contents)
     require_columns(names, [target, *weights, *excluded, *keep, *split.rule.columns])
     known = Finite(target)
     look = _look(files, names, known)
     if features is None:
-        features = guess(look, target, weight=weight, exclude=excluded)
-    valid_share = min(split.valid_share, MOST_VALID / max(sum(files.rows) * (1.0 - split.test_share), 1.0))
-    is_test, is_valid = split.rule.rules(look, split.test_share, valid_share, split.seed)
+        features = guess(look, target, weight=weight, exclude=[*excluded, *([exposure] if exposure else [])])
     sources = list(dict.fromkeys([*features.sources, target, *weights]))
     columns = list(dict.fromkeys([*sources, *keep, *split.rule.columns]))
     capacity = _sample_rows(look.select(columns))
+    learned = max(sum(files.rows) * (1.0 - split.test_share), 1.0)
+    calibrating = min(split.calibration_share, capacity / learned)
+    validating = min(split.valid_share, MOST_VALID / (learned * (1.0 - calibrating)))
+    is_test, is_calibration, is_valid = split.rule.rules(look, split.test_share, calibrating, validating, split.seed)
+    kept = (known, Not(is_test), Not(is_calibration))
     parts = {
-        "train": _PartSurvey(AllOf((known, Not(is_test), Not(is_valid))), files, capacity, sources, features),
-        "valid": _PartSurvey(AllOf((known, Not(is_test), is_valid)), files, 0, [target]),
+        "train": _PartSurvey(AllOf((*kept, Not(is_valid))), files, capacity, sources, features),
+        "valid": _PartSurvey(AllOf((*kept, is_valid)), files, 0, [target]),
+        "calibration": _PartSurvey(AllOf((known, Not(is_test), is_calibration)), files, 0, [target]),
         "test": _PartSurvey(AllOf((known, is_test)), files, min(capacity, _LOOK_ROWS), columns),
     }
-    sums = _survey(files, parts, columns, progress)
-    train, valid, test = (ParquetPart(files.where(part.rule, sums[name].rows.tolist())) for name, part in parts.items())
+    sums = _survey(files, parts, columns, progress, known, exposure)
+    divided = {name: ParquetPart(files.where(part.rule, sums[name].rows.tolist())) for name, part in parts.items()}
+    train, valid, calibration, test = (divided[name] for name in parts)
     if not len(train):
         raise ValueError(f"no row of {path} with a target {target!r} is left to train on: give more rows")
-    if split.test_share and not len(test):
-        raise ValueError(f"{len(train)} rows cannot be split with a test share of {split.test_share:g}: give more rows")
+    for name, share, part in (("test", split.test_share, test), ("calibration", split.calibration_share, calibration)):
+        if share and not len(part):
+            raise ValueError(f"{len(train)} rows cannot be split with a {name} share of {share:g}: give more rows")
     return StreamedFolder(
         train,
         valid,
         test if split.test_share else None,
+        calibration if split.calibration_share else None,
         features,
         {owner: counts.joined() for owner, counts in sums["train"].counts.items()},
         sums["train"].table(),
         sums["test"].table(),
-        dropped=sum(files.rows) - len(train) - len(valid) - len(test),
+        dropped=sum(files.rows) - sum(map(len, divided.values())),
     )
 
 
@@ -251,13 +268,21 @@ class _PartSurvey:
 
 
 def _survey(
-    files: ParquetFiles, parts: Mapping[str, _PartSurvey], columns: list[str], progress: bool | None
+    files: ParquetFiles,
+    parts: Mapping[str, _PartSurvey],
+    columns: list[str],
+    progress: bool | None,
+    known: RowRule,
+    exposure: str | None,
 ) -> dict[str, _PartSums]:
-    """The sums of every part, in one pass over all rows."""
+    """The sums of every part, in one pass over all rows; rows with a target must have an exposure, if there is one."""
     sums: dict[str, _PartSums] = {}
     done = 0
     with Progress("surveying", sum(files.rows), progress) as bar:
         for piece in files.read(files.segments(), columns):
+            if exposure is not None:
+                used = known.holds(piece.table, files.numbers(piece))
+                read_exposure(piece.table.filter(need("pyarrow").array(used)), exposure, piece.file, piece.rows[used])
             for name, part in parts.items():
                 some = part.summarise(piece)
                 sums[name] = sums[name] + some if name in sums else some

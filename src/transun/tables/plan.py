@@ -196,8 +196,8 @@ def make_plan(
     else:
         left_out = given_names(*excluded, exposure)
         fitted = infer(table, target, weight=weight, exclude=left_out) if features is None else features.fit(table)
-        if exposure is not None and exposure in fitted.sources:
-            raise ValueError(f"the exposure {exposure!r} is among the features: leave it out there")
+    if exposure is not None and exposure in fitted.sources:
+        raise ValueError(f"the exposure {exposure!r} is among the features: leave it out there")
     trees, network = recommended and only != "network" and summary.negative == 0.0, only != "trees"
     return Plan(fitted, target, weight, summary, chosen, text, why, recommended, trees, network, exposure)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from transun.backbones import Backbone
 from transun.data import Dataset, Features, HoldOut, HoldOutRows, ParquetStream, read_table
-from transun.data.holdout import Split
+from transun.data.holdout import Split, calibration_seed
 from transun.data.schema import require_columns
 from transun.data.seen_rows import SeenRows
 from transun.data.split import EmptyPartError
@@ -27,7 +27,7 @@ from transun.training.validated import fit_with_validation
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["FitOptions", "hold_out", "require_streamable", "require_test_share", "train", "train_folder", "train_plan"]
+__all__ = ["FitOptions", "hold_out", "require_test_share", "train", "train_folder", "train_plan"]
 
 
 def train(
@@ -91,14 +91,19 @@ def train(
     only = "network" if base else only
     options = FitOptions(base=base, resume=resume, tracker=tracker, progress=progress)
     if is_streamed(source, stream):
-        require_streamable(recipe)
         if valid is not None:
             raise ValueError("validation rows of a table larger than memory are a share of it: leave out `valid`")
         folder = survey_folder(
             as_path(source),
             target,
-            Split(by, valid_share=recipe.valid_share, seed=recipe.seed),
+            Split(
+                by,
+                valid_share=recipe.valid_share,
+                seed=recipe.seed,
+                calibration_share=recipe.calibration_share,
+            ),
             weight=weight,
+            exposure=exposure,
             features=features,
             exclude=exclude,
             progress=progress,
@@ -165,16 +170,7 @@ def train_plan(
         seen = seen.joined(SeenRows.of(valid_data))
     if calibration is not None:
         unseen = features.to_dataset(calibration, *columns)
-        calibrate = partial(
-            multicalibrate,
-            model,
-            unseen,
-            tree_inputs(features),
-            seed=recipe.seed,
-            progress=options.get("progress"),
-        )
-        model, fitted = current_group().from_leader(calibrate)
-        history.multicalibration = str(fitted)
+        model = _multicalibrated(model, history, unseen, features, recipe, options.get("progress"))
         seen = seen.joined(SeenRows.of(unseen))
     return TableModel(features, model, plan.target, plan.weight, history, seen, plan.exposure)
 
@@ -187,13 +183,16 @@ def train_folder(
     **options: Unpack[FitOptions],
 ) -> TableModel:
     """`train_plan` on rows larger than memory: the network reads all of them, and trees learn from the sample."""
-    if plan.exposure is not None:
-        raise ValueError("an exposure is for tables that fit into memory: leave it out")
-    require_streamable(recipe)
-    columns = (plan.features, plan.target, plan.weight)
+    if recipe.calibration_share:
+        _require_amounts(plan)
+    columns = (plan.features, plan.target, plan.weight, plan.exposure)
     sample, valid, stream = folder.sampled(*columns), folder.validation(*columns), folder.stream(*columns)
     model, history = _fit(plan, sample, valid, backbone, recipe, stream, **options)
-    return TableModel(plan.features, model, plan.target, plan.weight, history, folder.seen(sample))
+    seen, unseen = folder.seen(sample), folder.unseen(*columns)
+    if unseen is not None:
+        model = _multicalibrated(model, history, unseen, plan.features, recipe, options.get("progress"))
+        seen = seen.joined(SeenRows.of(unseen))
+    return TableModel(plan.features, model, plan.target, plan.weight, history, seen, plan.exposure)
 
 
 def _fit(
@@ -218,12 +217,6 @@ def _fit(
     )
 
 
-def require_streamable(recipe: Recipe) -> None:
-    """Raise a `ValueError` for settings of training that need all rows in memory; call it before they are read."""
-    if recipe.calibration_share:
-        raise ValueError("a calibration share is for tables that fit into memory: leave it out")
-
-
 def require_test_share(test_share: float) -> None:
     """Raise a `ValueError` for a share of rows held out that leaves nothing to train on or nothing to judge by."""
     if not 0.0 < test_share < 1.0:
@@ -233,13 +226,26 @@ def require_test_share(test_share: float) -> None:
         )
 
 
-def _calibration_split(plan: Plan, table: "pa.Table", recipe: Recipe, by: HoldOut) -> tuple["pa.Table", "pa.Table"]:
-    """The rows for the training, and those from which totals of segments are put right."""
+def _multicalibrated(
+    model: Model, history: History, unseen: Dataset, features: Features, recipe: Recipe, progress: bool | None
+) -> Model:
+    """The model with totals of segments put right by rows that the training has not seen; rank 0 does it for all."""
+    calibrate = partial(multicalibrate, model, unseen, tree_inputs(features), seed=recipe.seed, progress=progress)
+    calibrated, fitted = current_group().from_leader(calibrate)
+    history.multicalibration = str(fitted)
+    return calibrated
+
+
+def _require_amounts(plan: Plan) -> None:
     if plan.summary.negative:
         raise ValueError(f"column {plan.target!r} has targets below 0: leave out the calibration share")
+
+
+def _calibration_split(plan: Plan, table: "pa.Table", recipe: Recipe, by: HoldOut) -> tuple["pa.Table", "pa.Table"]:
+    """The rows for the training, and those from which totals of segments are put right."""
+    _require_amounts(plan)
     try:
-        # Another seed than those of the test rows and the validation rows, whose hashes are all on one side.
-        return by.split(table, recipe.calibration_share, recipe.seed + 2_000_003)
+        return by.split(table, recipe.calibration_share, calibration_seed(recipe.seed))
     except EmptyPartError as error:
         share = recipe.calibration_share
         raise ValueError(f"{len(table)} rows cannot be split with a calibration share of {share:g}: {error}") from None
