@@ -1,6 +1,7 @@
 """Write docs/speed.md from benchmarks/results/*.json: the aims, then one section a file, in the order of their names.
 
-Results that are about coverage and not about speed have docs/coverage.md.
+Results that are about coverage and not about speed have docs/coverage.md, and what follows for larger machines than
+those measured is docs/capacity.md, see capacity.py.
 `python benchmarks/page.py` writes the pages; `--check` fails if one is out of date. Every file is one table, see
 record.py. Nothing here depends on what was measured, so a new benchmark needs no change. The aims are in aims.py.
 """
@@ -11,12 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from aims import aims
+from capacity import capacity_page
+from page_tables import markdown_table
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
 PAGE = ROOT / "docs" / "speed.md"
 KEYS = {"what", "command", "machine", "columns", "rows", "notes"}
 COVERAGE_PAGE = ROOT / "docs" / "coverage.md"
+CAPACITY_PAGE = ROOT / "docs" / "capacity.md"
 COVERAGE = ("totals",)
 NO_TABLE = {"guard", *COVERAGE}  # guard: counts that tests compare with, of no interest to a reader
 COVERAGE_HEAD = """---
@@ -36,30 +40,11 @@ where the paper's way of sharing misses an aim, the line below it is that of sha
 """
 
 
-def cell(value: Any) -> str:
-    """A cell as text: four digits of a float, separators in a large integer, nothing for no value."""
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, int):
-        return f"{value:,}"
-    if isinstance(value, float):
-        return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.4g}"
-    return str(value).replace("|", "\\|")
-
-
 def section(name: str, result: dict[str, Any]) -> str:
     """One result as a section."""
     if set(result) != KEYS:
         raise ValueError(f"results/{name}.json has the keys {sorted(result)}, not {sorted(KEYS)}: see record.py")
-    numeric = [all(not isinstance(row[i], str) for row in result["rows"]) for i in range(len(result["columns"]))]
-    lines = [
-        f"| {' | '.join(result['columns'])} |",
-        f"| {' | '.join('--:' if number else ':--' for number in numeric)} |",
-        *(f"| {' | '.join(cell(value) for value in row)} |" for row in result["rows"]),
-    ]
-    parts = [f"## {name.replace('_', ' ')}", result["what"], "\n".join(lines)]
+    parts = [f"## {name.replace('_', ' ')}", result["what"], markdown_table(result["columns"], result["rows"])]
     if result["notes"]:
         parts.append("\n".join(f"- {note}" for note in result["notes"]))
     parts.append(f"`{result['command']}` on {result['machine']}.")
@@ -68,10 +53,15 @@ def section(name: str, result: dict[str, Any]) -> str:
 
 def page(results: Path = RESULTS) -> str:
     """The page of all results there are."""
-    files = [file for file in sorted(results.glob("*.json")) if file.stem not in NO_TABLE]
-    results_by_name = {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in files}
+    results_by_name = read_results(results)
     sections = [section(name, result) for name, result in results_by_name.items()]
     return "\n\n".join([HEAD.rstrip(), aims(results_by_name), *sections]) + "\n"
+
+
+def read_results(folder: Path = RESULTS) -> dict[str, Any]:
+    """The results that are tables of speeds, by name."""
+    files = [file for file in sorted(folder.glob("*.json")) if file.stem not in NO_TABLE]
+    return {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in files}
 
 
 def coverage_page(results: Path = RESULTS) -> str:
@@ -83,7 +73,8 @@ def coverage_page(results: Path = RESULTS) -> str:
 def main(check: bool) -> int:
     """Write the pages, or say which is out of date."""
     stale = 0
-    for path, text in ((PAGE, page()), (COVERAGE_PAGE, coverage_page())):
+    pages = {PAGE: page(), COVERAGE_PAGE: coverage_page(), CAPACITY_PAGE: capacity_page(read_results())}
+    for path, text in pages.items():
         if not check:
             path.write_text(text, encoding="utf-8")
         elif not path.exists() or path.read_text(encoding="utf-8") != text:

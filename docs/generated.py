@@ -16,7 +16,7 @@ from transun.report.markdown import table
 ROOT = Path(__file__).parent.parent
 REPORTS = ROOT / "paper" / "reports"
 # Pages of this folder that benchmarks write; they are listed as evidence.
-MEASURED = ("coverage.md", "speed.md")
+MEASURED = ("capacity.md", "coverage.md", "speed.md")
 ANSWERS = ("yes", "no", "undecided")
 
 
@@ -64,13 +64,14 @@ def _write_evidence(folder: Path) -> None:
         "that the page names. Claims are counted by their answer: one that does not hold is listed like one that does, "
         "and undecided is what noise leaves open.",
         table(["page", *(f"claims: {answer}" for answer in ANSWERS)], rows),
-        "```{toctree}\n:hidden:\n:glob:\n\n/coverage\n/speed\nreports/*\nreports/board/*\n```",
+        "```{toctree}\n:hidden:\n:glob:\n\n/capacity\n/coverage\n/speed\nreports/*\nreports/board/*\n```",
     ]
     (folder / "index.md").write_text("\n\n".join(text) + "\n", encoding="utf-8")
 
 
 def _title(page: Path) -> str:
-    return page.read_text(encoding="utf-8").splitlines()[0].lstrip("# ")
+    """The first heading of a page, which may have settings of Sphinx above it."""
+    return next(line for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("# ")).lstrip("# ")
 
 
 def _answers(page: Path) -> Counter[str]:
