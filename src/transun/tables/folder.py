@@ -25,7 +25,7 @@ from transun.data.stream import ParquetStream
 from transun.data.vocabulary import IdCounts
 from transun.support.extras import need
 from transun.support.group import current_group
-from transun.support.memory import free_memory
+from transun.support.memory import free_memory, return_freed_memory
 from transun.support.paths import arrow_arguments, as_path, is_path
 from transun.support.progress import Progress
 from transun.training.recipe import MOST_VALID
@@ -205,6 +205,7 @@ def survey_folder(
     for name, share, part in (("test", split.test_share, test), ("calibration", split.calibration_share, calibration)):
         if share and not len(part):
             raise ValueError(f"{len(train)} rows cannot be split with a {name} share of {share:g}: give more rows")
+    return_freed_memory()  # the training that follows needs memory of its own
     return StreamedFolder(
         train,
         valid,
