@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rank_jobs import run_command
+from rank_jobs import certify, run_command
 from shop import orders
 from transun.models.description import describe_model
 from transun.tables import load
@@ -46,6 +46,19 @@ def test_two_ranks_make_the_model_of_one(pool, folder):
     names = {describe_model(folder / f"by{ranks}").file: "weights" for ranks in (1, 2)}
     files = [{names.get(path.name, path.name) for path in (folder / f"by{ranks}").iterdir()} for ranks in (1, 2)]
     assert files[0] == files[1]  # nobody but rank 0 has written anything
+
+
+@pytest.mark.parametrize("rows", [101, 3])
+def test_any_number_of_ranks_finds_the_numbers_of_a_certificate(pool, folder, rows):
+    """Also of three rows, of which one of four ranks has none."""
+    model = str(folder / "by1")
+    if not Path(model).exists():
+        fit(pool, 1, folder / "orders.csv", model, *OPTIONS)
+    alone = certify(model, rows)
+    assert len(alone) > 5
+    for ranks in (2, 4):
+        for metrics in pool.run(ranks, certify, model, rows):
+            assert metrics == pytest.approx(alone, rel=1e-9, abs=1e-12, nan_ok=True)
 
 
 def test_trees_and_a_network_by_two_ranks(pool, folder):

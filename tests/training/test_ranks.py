@@ -80,6 +80,7 @@ def test_ranks_with_very_different_rows_of_their_own(pool, name, counts):
     assert outcomes[0].rows == history.rows == 2 * 257
     for terms, step in zip(outcomes[0].losses, history.steps, strict=True):
         assert terms == pytest.approx(step.terms, rel=1e-9)
+    assert outcomes[0].total == pytest.approx(evaluate(model, TEST)["PGR"], rel=1e-9)
 
 
 def test_ctrl_c_on_one_rank_stops_all_after_the_same_step_and_the_rest_can_be_resumed(pool, tmp_path):
