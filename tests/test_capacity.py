@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from transun import DIN, Adam, EmbeddingMLP, LogMSE, LogSUN, Model, OrderLog, RowWise
-from transun.group import Group
+from transun.support.group import Group
 from transun.training import Eager
 
 RESULTS = Path(__file__).parent.parent / "benchmarks" / "results"

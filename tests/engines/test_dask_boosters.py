@@ -39,11 +39,12 @@ def test_the_cluster_learns_what_one_process_learns(library):
     import dask.array as da
     from distributed import Client, LocalCluster
 
-    from transun.engines.dask_boosters import _fold, fit_gts
+    from transun.engines.boosters import fold_of_rows
+    from transun.engines.dask_boosters import fit_gts
 
     X, y, _ = orders(0)
     new, y_new, mean = orders(1)
-    fold = _fold(np.arange(ROWS), FOLDS, 0)
+    fold = fold_of_rows(np.arange(ROWS), FOLDS, 0)
     splits = [(np.flatnonzero(fold != number), np.flatnonzero(fold == number)) for number in range(FOLDS)]
     alone = GTSRegressor(single, cv=splits).fit(X, y)
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster):

@@ -3,21 +3,17 @@
 from typing import Any
 
 import numpy as np
-import torch
 
-from transun.data import hashing
+from transun.engines.boosters import assembled_gts, fold_of_rows, require_amounts, sampled_rows, slopes_of_rows
 from transun.estimators import GTSRegressor
 from transun.estimators.fitting import with_deviance
 from transun.estimators.gts import RatioGuard
-from transun.estimators.target import apply_transform, prepare_transform, slope_at
+from transun.estimators.target import apply_transform, prepare_transform
 from transun.schemes import PowerVariance, Slope
 from transun.support.extras import need
 from transun.transforms import Log1p, Transform
 
 __all__ = ["fit_gts"]
-
-# Rows of the sample that the guard against amplification is learned from.
-_SAMPLE = 1 << 17
 
 
 def fit_gts(
@@ -61,43 +57,24 @@ def fit_gts(
             f"X has partitions of {X.chunks[0]} rows and y of {y.chunks[0]}: repartition one like the other"
         )
     numbers = array.arange(len(y), chunks=y.chunks, dtype=np.int64)
-    fold = numbers.map_blocks(_fold, folds, seed, dtype=np.int64)
-    chosen = (numbers.map_blocks(_uniform, seed, dtype=np.float64) < _SAMPLE / len(y)).persist()
+    fold = numbers.map_blocks(fold_of_rows, folds, seed, dtype=np.int64)
+    chosen = numbers.map_blocks(sampled_rows, len(y), seed, dtype=bool).persist()
     lowest, highest, sample = dask.compute(y.min(), y.max(), y[chosen])
-    if not lowest >= 0.0 or not highest > 0.0:
-        raise ValueError(f"targets go from {lowest:g} to {highest:g}: GTS by Poisson deviance is for amounts from 0 on")
+    require_amounts(lowest, highest)
     transform = prepare_transform(target_transform, np.append(sample, [lowest, highest]))
     points = y.map_blocks(apply_transform, transform, dtype=np.float64)
     models, slopes = [], array.zeros_like(y, dtype=np.float64)
     for number in range(folds):
         others = fold != number
         model = _local(_fitted(regressor, X[others], points[others]))
-        kappa = X.map_blocks(_kappa, model, slope, transform, drop_axis=1, dtype=np.float64)
+        kappa = X.map_blocks(slopes_of_rows, model, slope, transform, drop_axis=1, dtype=np.float64)
         slopes = array.where(others, slopes, kappa)
         models.append(model)
     slopes = slopes.persist()
     bias_model = _local(bias.fit(X, y * slopes, sample_weight=1.0 / slopes))
     sizes = dask.compute(*((fold == number).sum() for number in range(folds)))
     guard = RatioGuard.learn(*dask.compute(slopes[chosen], y[chosen], 1.0 / slopes[chosen]))
-    return _assembled(models, bias_model, np.array(sizes) / len(y), transform, slope, guard, X.shape[1])
-
-
-def _assembled(
-    models: list[Any],
-    bias_model: Any,
-    shares: np.ndarray,
-    transform: Transform,
-    slope: Slope,
-    guard: RatioGuard,
-    columns: int,
-) -> GTSRegressor:
-    """The estimator that `GTSRegressor.fit` would leave behind."""
-    estimator = GTSRegressor(models[0], target_transform=transform, slope=slope, cv=len(models))
-    estimator.regressors_, estimator.shares_, estimator.bias_regressor_ = models, shares, bias_model
-    estimator.transform_, estimator.guard_, estimator.replaced_ = transform, guard, 0.0
-    estimator.n_features_in_, estimator.by_exposure_ = columns, False
-    estimator._by_deviance = True
-    return estimator
+    return assembled_gts(models, bias_model, np.array(sizes) / len(y), transform, slope, guard, X.shape[1])
 
 
 def _as_array(rows: Any) -> Any:
@@ -117,16 +94,3 @@ def _local(model: Any) -> Any:
     local = need("xgboost").XGBRegressor(**model.get_xgb_params())
     local.load_model(model.get_booster().save_raw())
     return local
-
-
-def _uniform(numbers: np.ndarray, seed: int) -> np.ndarray:
-    return np.asarray(hashing.uniform(torch.from_numpy(numbers), seed, "gts.sample"))
-
-
-def _fold(numbers: np.ndarray, folds: int, seed: int) -> np.ndarray:
-    """The fold of each row, by a hash of its number."""
-    return (np.asarray(hashing.uniform(torch.from_numpy(numbers), seed, "gts.fold")) * folds).astype(np.int64)
-
-
-def _kappa(X: np.ndarray, model: Any, slope: Slope, transform: Transform) -> np.ndarray:
-    return slope_at(np.asarray(model.predict(X), np.float64), slope, transform)

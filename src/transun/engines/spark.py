@@ -10,7 +10,7 @@ from transun.tables.model import TableModel
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["SparkRows"]
+__all__ = ["SparkRows", "with_row_numbers"]
 
 
 class SparkRows(EngineRows):
@@ -35,14 +35,11 @@ class SparkRows(EngineRows):
 
     def summaries(self, summarise: Summarise) -> list[bytes]:
         """One summary of every partition that has rows."""
-        counts = {
-            row.partition: row.rows for row in self.frame.mapInArrow(_count, "partition int, rows long").collect()
-        }
-        firsts = first_rows([counts.get(number, 0) for number in range(max(counts, default=-1) + 1)])
+        firsts = _first_rows(self.frame)
 
         def work(batches: "Iterable[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
             pa = need("pyarrow")
-            first = firsts[_partition()] if _partition() < len(firsts) else 0
+            first = firsts.get(_partition(), 0)
             tables = (pa.Table.from_batches([batch]) for batch in batches)
             for summary in pickled_summary(tables, first, summarise):
                 yield pa.RecordBatch.from_pydict({"summary": pa.array([summary], pa.binary())})
@@ -60,6 +57,30 @@ class SparkRows(EngineRows):
                 yield from with_prediction(need("pyarrow").Table.from_batches([batch]), model, name).to_batches()
 
         return self.frame.mapInArrow(work, schema)
+
+
+def with_row_numbers(frame: Any, name: str) -> Any:
+    """The frame with a further column, the number of each row by its order in the partitions; counts the rows first."""
+    firsts = _first_rows(frame)
+    types = need("pyspark.sql.types")
+    schema = types.StructType([*frame.schema.fields, types.StructField(name, types.LongType())])
+
+    def work(batches: "Iterable[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+        pa = need("pyarrow")
+        first = firsts.get(_partition(), 0)
+        for batch in batches:
+            numbers = pa.array(range(first, first + batch.num_rows), pa.int64())
+            yield pa.RecordBatch.from_arrays([*batch.columns, numbers], [*batch.schema.names, name])
+            first += batch.num_rows
+
+    return frame.mapInArrow(work, schema)
+
+
+def _first_rows(frame: Any) -> dict[int, int]:
+    """The number of the first row of every partition; takes a job that counts them."""
+    counts = {row.partition: row.rows for row in frame.mapInArrow(_count, "partition int, rows long").collect()}
+    partitions = range(max(counts, default=-1) + 1)
+    return dict(zip(partitions, first_rows([counts.get(number, 0) for number in partitions]), strict=True))
 
 
 def _count(batches: "Iterable[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
