@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test test-engines check bench wheel fuzz matrix kills release pythons docs clean
+.PHONY: setup demo test test-engines test-integrations check bench wheel fuzz matrix kills release pythons docs clean
 
 setup: .venv/ready
 
@@ -23,6 +23,13 @@ test-engines:
 	.venv-engines/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
 		-e '.[dask,duckdb,lightgbm,ray,s3,spark]' boto3 hypothesis 'moto[server]' pytest xgboost-cpu
 	.venv-engines/bin/python -m pytest tests/engines tests/data/test_object_store.py
+
+# MLflow, TensorBoard, Weights & Biases, the Hugging Face hub and Optuna, in an environment of their own.
+test-integrations:
+	$(PYTHON) -m venv .venv-integrations
+	.venv-integrations/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
+		-e '.[mlflow,tensorboard,torchmetrics,wandb]' huggingface_hub hypothesis optuna pytest
+	.venv-integrations/bin/python -m pytest tests/integrations
 
 check: setup
 	$(BIN)/ruff check .
@@ -75,4 +82,4 @@ kills: setup
 	$(BIN)/python tools/kills.py --kills $(KILLS) --reproductions $(REPRODUCTIONS) --seed $(SEED)
 
 clean:
-	rm -rf .venv .venv-engines build dist .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv .venv-engines .venv-integrations build dist .mypy_cache .pytest_cache .ruff_cache

@@ -11,13 +11,14 @@ OWNERS = {
     "dask": {"engines"},
     "duckdb": {"engines"},
     "lightgbm": {"training"},
+    "mlflow": {"integrations"},
     "modin": set(),
     "narwhals": {"data"},
     "onnx": {"estimators", "tables"},
     "onnxmltools": {"estimators"},
-    "onnxruntime": {"tables"},
+    "onnxruntime": {"integrations", "tables"},
     "onnxscript": {"estimators", "tables"},
-    "pandas": set(),
+    "pandas": {"integrations"},
     "polars": set(),
     "prometheus_client": {"serving"},
     "pyspark": {"engines"},
@@ -31,8 +32,11 @@ OWNERS = {
     "starlette": {"serving"},
     "tabm": {"backbones"},
     "tea_tasting": {"experiments"},
+    "tensorboard": {"integrations"},
+    "torchmetrics": {"integrations"},
     "typer": {"cli"},
     "uvicorn": {"serving"},
+    "wandb": {"integrations"},
 }
 ROOMS = rooms(PRODUCT)
 
