@@ -44,12 +44,11 @@ class ServedTable:
             raise ValueError(f"there is no output {output!r}: take one of {', '.join(outputs)}")
         # Of a table that is not used by the network nothing is left in the graph.
         used = {each.name: inputs[each.name] for each in self.session.get_inputs()}
-        values = self.session.run([output], used)[0].astype(np.float64)
-        exposure = self.document["exposure"]
-        if exposure is None:
+        values: np.ndarray = self.session.run([output], used)[0].astype(np.float64)
+        if self.document["exposure"] is None:
             return values
-        factor = np.asarray(column(data, exposure), np.float64)
-        return values * factor.reshape(-1, *[1] * (values.ndim - 1))
+        exposure = np.asarray(column(data, self.document["exposure"]), np.float64)
+        return (values.T * exposure).T  # quantiles have a column for each level
 
 
 def column(data: Any, name: str) -> Any:

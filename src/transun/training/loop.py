@@ -216,7 +216,7 @@ class _Run:
                 model.eval()
 
     def _track(self, losses: LossLog, start: int, stop: int, device: torch.device) -> None:
-        """Give the tracker what happened from one step to another; every rank must call this, whether it has one."""
+        """Give the tracker what happened from one step to another; every rank must call this, with or without one."""
 
         def log() -> None:
             if self.tracker is None:
