@@ -135,7 +135,7 @@ def evaluation_metrics(metrics: Sequence[Metric] = (PGR, STRE, NRMSE, XAUC)) -> 
     """
     make_metric = need("mlflow.models").make_metric
 
-    def of(metric: Metric) -> Any:
+    def adapted(metric: Metric) -> Any:
         def eval_fn(predictions: Any, targets: Any) -> float:
             return metric(predictions.to_numpy(), targets.to_numpy())
 
@@ -154,7 +154,7 @@ def evaluation_metrics(metrics: Sequence[Metric] = (PGR, STRE, NRMSE, XAUC)) -> 
     total_metric = make_metric(
         eval_fn=total, greater_is_better=False, name="sum_on_prediction", metric_details=described
     )
-    return [*map(of, metrics), total_metric]
+    return [*map(adapted, metrics), total_metric]
 
 
 def _pyfunc_arguments(

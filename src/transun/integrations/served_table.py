@@ -42,7 +42,7 @@ class ServedTable:
         outputs = [each["name"] for each in self.document["outputs"]]
         if output not in outputs:
             raise ValueError(f"there is no output {output!r}: take one of {', '.join(outputs)}")
-        # Of a table that is not used by the network nothing is left in the graph.
+        # A column that the network does not use is no input of the graph.
         used = {each.name: inputs[each.name] for each in self.session.get_inputs()}
         values: np.ndarray = self.session.run([output], used)[0].astype(np.float64)
         if self.document["exposure"] is None:
