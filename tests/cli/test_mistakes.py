@@ -105,7 +105,7 @@ MISTAKES = {
     ),
     "debias: foreign folder": ("debias folder orders.csv", "the folder that `transun fit` wrote"),
     # export and info
-    "export: ending": ("export model --out m.h5", "end it in .pt2 (torch) or .onnx"),
+    "export: ending": ("export model --out m.h5", "end it in .onnx, .pt2 (torch) or .aoti.pt2 (compiled)"),
     "export: no model": ("export nothing --out m.pt2", "train one first"),
     # serve
     "serve: no model": ("serve nothing --port 0", "train one first"),

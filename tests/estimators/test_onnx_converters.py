@@ -1,6 +1,7 @@
 """An estimator as ONNX predicts as it does in Python, around every booster, on ordinary and extreme rows."""
 
 import importlib
+import json
 
 import numpy as np
 import pytest
@@ -9,7 +10,13 @@ from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from transun import BalancedRegressor, CorrectedRegressor, GTSRegressor, UnbiasedRegressor
+from transun.estimators import (
+    BalancedRegressor,
+    CorrectedRegressor,
+    GTSRegressor,
+    MulticalibratedRegressor,
+    UnbiasedRegressor,
+)
 from transun.estimators.balance import Balance
 from transun.estimators.gts import RatioGuard
 from transun.transforms import Asinh
@@ -127,6 +134,44 @@ def test_a_pipeline_around_an_estimator():
     X, y = rows(0)
     inside = CorrectedRegressor(scaled(), bias_correction="normal", cv=2, random_state=0)
     compare(make_pipeline(StandardScaler(), inside).fit(X, y), rows(1)[0])
+
+
+def segmented(seed, count=1_500):
+    """Amounts of a level that a linear model knows, and that is halved in some segments and doubled in others."""
+    X, y = rows(seed, count)
+    X[:, 1] = np.random.default_rng(seed).choice([10.0, 25.0, 70.0], count)
+    return X, y * np.select([X[:, 1] == 10.0, (X[:, 1] == 25.0) & (X[:, 3] > 1)], [0.3, 3.0], 1.0)
+
+
+@pytest.mark.parametrize("by", [None, [3, 1]])
+def test_multicalibration(by):
+    X, y = segmented(0)
+    model = MulticalibratedRegressor(scaled(), by=by, cv=2, random_state=0).fit(X, y)
+    assert model.ratio_.model is not None
+    new = segmented(1)[0]
+    new[:3, 1], new[3:6, 3] = np.nan, 17.0
+    compare(model, np.concatenate([new, EXTREME]))
+
+
+def test_multicalibration_without_a_factor_is_the_regressor():
+    X, y = rows(0, 100)
+    model = MulticalibratedRegressor(scaled(), cv=2, random_state=0).fit(X, y)
+    assert model.ratio_.model is None
+    compare(model, rows(1)[0])
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_after_a_fit_with_exposures_the_output_is_the_rate_and_says_so():
+    X, y = rows(0)
+    exposure = np.random.default_rng(2).uniform(0.5, 2.0, len(y))
+    model = GTSRegressor(histogram(), cv=2, random_state=0).fit(X, y * exposure, exposure=exposure)
+    session = runtime.InferenceSession(to_onnx(model, X[:1]).SerializeToString())
+    (output,) = session.run(None, {"X": X})
+    np.testing.assert_allclose(output[:, 0], model.predict(X, exposure=1.0), rtol=1e-5)
+    document = json.loads(session.get_modelmeta().custom_metadata_map["transun"])
+    assert "per unit of exposure: multiply it" in document["outputs"][0]["meaning"]
+    plain = json.loads(to_onnx(model.fit(X, y), X[:1]).metadata_props[0].value)
+    assert plain["outputs"][0]["meaning"] == "an estimate of the mean of the target"
 
 
 def test_text_segments_are_refused():

@@ -1,15 +1,18 @@
 """Models of rates: predictions are exposure times rate, and the column is remembered."""
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from transun import Recipe, load, train
 from transun.data import read_table
 from transun.diagnosis import diagnose_table
 from transun.diagnosis.evaluation import evaluate_held_out, evaluate_model
 from transun.metrics import GINI
+from transun.tables import export
 
 
 def policies(n, seed):
@@ -86,3 +89,29 @@ def test_french_motor_policies(monkeypatch):
     bonus = table["BonusMalus"].to_numpy().astype(float)
     # A malus has more claims: ordering by it alone must lift, and by chance the Gini would be 0 ± 0.02.
     assert GINI(bonus, claims / years, years) > 0.1
+
+
+def test_an_exported_graph_takes_the_exposure_and_returns_amounts(model, tmp_path):
+    runtime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnxscript")
+    exported = export(model, tmp_path / "model.onnx")
+    assert exported.difference < 1e-5
+    session = runtime.InferenceSession(exported.path)
+    columns = {"kind": np.array(["a", "a", "b"], object), "years": np.array([1.0, 0.5, 0.25])}
+    amounts, original = session.run(["prediction", "original"], columns)
+    np.testing.assert_allclose(amounts, model.predict(columns).numpy(), rtol=1e-5)
+    np.testing.assert_allclose(original[1], 0.5 * original[0], rtol=1e-6)
+    rates = session.run(["prediction"], columns | {"years": np.ones(3)})[0]
+    np.testing.assert_allclose(amounts, columns["years"] * rates, rtol=1e-6)
+    document = json.loads(session.get_modelmeta().custom_metadata_map["transun"])
+    assert document["exposure"] == "years"
+    assert document["outputs"][0]["meaning"] == "an estimate of the mean of claims over the input years"
+    assert [each["name"] for each in document["inputs"]] == ["kind", "years"]
+
+
+def test_a_torch_graph_of_codes_takes_the_exposure_too(model, tmp_path):
+    exported = export(model, tmp_path / "model.pt2", encoded=True)
+    graph = torch.export.load(exported.path).module()
+    table = {"kind": ["a", "b"], "years": [0.5, 2.0]}
+    made = graph(model.features.encode(table) | {"years": torch.tensor([0.5, 2.0], dtype=torch.float64)})
+    torch.testing.assert_close(made["prediction"], model.predict(table), rtol=1e-5, atol=0.0)

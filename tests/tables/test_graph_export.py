@@ -2,6 +2,7 @@
 
 import json
 import operator
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -136,6 +137,33 @@ def test_a_torch_graph_takes_columns_without_text_as_they_are(data, tmp_path):
     meaning = {entry["name"]: entry["meaning"] for entry in exported.inputs}
     assert meaning["genres"].startswith("encoded: ")
     assert exported.features.is_file()
+
+
+@pytest.mark.skipif(not shutil.which("g++"), reason="there is no C++ compiler to compile a graph with")
+@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")  # torch about itself
+def test_a_compiled_graph_predicts_the_same(tmp_path):
+    rng = np.random.default_rng(0)
+    table = {"item": rng.integers(0, 5, 60), "price": rng.lognormal(0, 1, 60), "gmv": rng.lognormal(0, 1, 60)}
+    small, recipe = partial(embedding_mlp, dim=2, hidden=(4,)), Recipe(epochs=1)
+    model = train(table, "gmv", LogSUN(), backbone=small, recipe=recipe, progress=False)
+    exported = export(model, tmp_path / "m.aoti.pt2")
+    assert exported.difference < 1e-5
+    compiled = torch._inductor.aoti_load_package(exported.path)
+    columns = {"item": torch.tensor([1, 99]), "price": torch.tensor([1e12, float("nan")], dtype=torch.float64)}
+    made = compiled({entry["name"]: columns[entry["name"]] for entry in exported.inputs})["prediction"]
+    torch.testing.assert_close(made, model.predict({"item": [1, 99], "price": [1e12, None]}), rtol=1e-5, atol=0.0)
+
+
+def test_without_a_compiler_the_file_is_refused_before_any_work(data, tmp_path, monkeypatch):
+    from torch._inductor import cpp_builder
+
+    def missing():
+        raise RuntimeError("No working C++ compiler found")
+
+    monkeypatch.setattr(cpp_builder, "get_cpp_compiler", missing)
+    with pytest.raises(RuntimeError, match=r"no C\+\+ compiler is installed: install g\+\+ or clang\+\+, or export"):
+        export(HEADS["LogSUN"](data), tmp_path / "m.aoti.pt2")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_document_says_what_goes_in(data, tmp_path):

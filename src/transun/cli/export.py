@@ -15,7 +15,12 @@ from transun.cli.sources import load_trained, new_folder
 @app.command()
 def export(
     model: Model,
-    out: Annotated[Path, typer.Option("--out", help="File ending in .onnx or .pt2 (torch); a folder with --format.")],
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out", help="File ending in .onnx, .pt2 (torch) or .aoti.pt2 (compiled); a folder with --format."
+        ),
+    ],
     format_: Annotated[
         str | None,
         typer.Option("--format", help='"huggingface": a folder for the hub, with a model card. By default a file.'),

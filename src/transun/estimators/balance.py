@@ -1,7 +1,7 @@
 """Balance: factors, learned from out-of-fold predictions, that make totals right, overall and by segment."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -54,7 +54,7 @@ class LearnedBalance:
         """
         segments = {name: factor * unit for name, factor in self.segments.items()}
         formula = Balanced(composition.formula, self.factor * unit, self.shift * unit, segments)
-        return Composition(composition.models, formula, (by,) if segments and by is not None else ())
+        return replace(composition, formula=formula, columns=(by,) if segments and by is not None else ())
 
 
 @dataclass(frozen=True)

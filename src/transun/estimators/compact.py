@@ -83,7 +83,9 @@ class CompactRegressor:
 
     def composition(self) -> Composition:
         """The model and the balance, as those of other estimators."""
-        return self.balance.around(Composition([self.regressor], WeightedMean([1.0])), None)
+        return self.balance.around(
+            Composition([self.regressor], WeightedMean([1.0]), per_exposure=self.by_exposure), None
+        )
 
     def _rates(self, X: Any) -> Array:
         return self.balance.apply(predict_1d(self.regressor, pandas_frame(X)))

@@ -25,12 +25,14 @@ class Composition:
         models: fitted regressors, each of which predicts the rows.
         formula: from the predictions (models, n), and after them the columns below, to predictions (n,).
         columns: columns of X that the formula needs too, by name or position.
+        per_exposure: whether predictions are amounts per unit of an exposure.
 
     """
 
     models: Sequence[Any]
     formula: nn.Module
     columns: Sequence[str | int] = field(default=())
+    per_exposure: bool = False
 
 
 class WeightedMean(nn.Module):

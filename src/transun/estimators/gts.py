@@ -323,7 +323,7 @@ class GTSRegressor(TransformedTargetBase):
         check_is_fitted(self)
         slope = PowerVariance(1.0) if self.slope is None else self.slope
         formula = RatioFormula(self.transform_, slope, self.shares_, [1.0], self._emphasis, self.guard_)
-        return Composition([*self.regressors_, self.bias_regressor_], formula)
+        return Composition([*self.regressors_, self.bias_regressor_], formula, per_exposure=self.by_exposure_)
 
     @property
     def _emphasis(self) -> float:

@@ -8,14 +8,19 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.utils import Tags, check_random_state
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor, nn
 
 from transun.backbones import Trees
 from transun.data import Dataset, Features, Number
 from transun.data.frames import is_frame
+from transun.data.kinds.graph import MISSING
+from transun.estimators.composition import Composition, WeightedMean
 from transun.estimators.cross_fitting import OutOfFold, predict_1d, split_rows
 from transun.estimators.meta_regressor import MetaRegressor, require_prefit
-from transun.estimators.rows import TrainingRows, read_features
+from transun.estimators.rows import TrainingRows, feature_names, read_features
 from transun.support.extras import need
+from transun.tables.served_model import ServedModel, WithLookups
 from transun.training.evaluation import predict
 from transun.training.multicalibration import RatioFit, fit_ratio
 
@@ -139,6 +144,17 @@ class MulticalibratedRegressor(MetaRegressor):
             pred = pred * predict(self.ratio_.model, Dataset(x, torch.zeros(len(pred)))).double().numpy()
         return self._to_amounts(pred, exposure)
 
+    def composition(self) -> Composition:
+        check_is_fitted(self)
+        if self.ratio_.model is None:
+            return Composition([self.regressor_], WeightedMean([1.0]), per_exposure=self.by_exposure_)
+        formula = MulticalibratedFormula(
+            ServedModel(self.ratio_.model.eval(), self._features.graphs(text=False)), self.ratio_.least
+        )
+        names = feature_names(self)
+        columns = [names.index(each.name) for each in formula.columns]
+        return Composition([self.regressor_], formula, columns, per_exposure=self.by_exposure_)
+
     def _segments(self, X: Any) -> "pa.Table":
         """The columns that describe segments."""
         table = read_features(self, X, reset=False)
@@ -159,6 +175,39 @@ class MulticalibratedRegressor(MetaRegressor):
         tags.input_tags.sparse = False
         tags.target_tags.positive_only = True
         return tags
+
+
+class MulticalibratedFormula(nn.Module):
+    """m·r from the prediction m (1, n) and, after it, the columns of X that describe segments.
+
+    Args:
+        ratio: the model of r, whose inputs are these columns and the prediction.
+        least: predictions below this are raised to it.
+
+    """
+
+    def __init__(self, ratio: ServedModel, least: float) -> None:
+        super().__init__()
+        self.columns = [each for each in ratio.inputs if each.name != _PREDICTION]
+        for each in self.columns:
+            if each.several or str(each.type) not in ("double", "int64"):
+                raise ValueError(f"column {each.name!r} holds no numbers, as a graph needs them: encode it in X first")
+        # In a tuple, so that the module is not registered: in single precision, numbers could change their segment.
+        self.ratio, self.least = (WithLookups(ratio.eval()),), least
+
+    def forward(self, predictions: Tensor) -> Tensor:
+        """Predictions (n,)."""
+        amount = predictions[0].clamp(min=self.least)
+        columns = {_PREDICTION: amount.double()}
+        for each, values in zip(self.columns, predictions[1:], strict=True):
+            columns[each.name] = values.double() if each.dtype == "float64" else _whole_numbers(values)
+        return amount * self.ratio[0](columns)["prediction"].to(amount.dtype)  # type: ignore[no-any-return]
+
+
+def _whole_numbers(values: Tensor) -> Tensor:
+    """Ids that a matrix of floats holds; NaN is a missing one."""
+    missing = values.isnan()
+    return torch.where(missing, MISSING, torch.where(missing, 0.0, values).long())
 
 
 def _encode(rows: TrainingRows, pred: Array) -> tuple[Features, Dataset]:

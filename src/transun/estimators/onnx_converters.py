@@ -5,6 +5,7 @@ ratio and its guard, corrections, mixtures, balance - is a torch module (`Compos
 """
 
 import copy
+import json
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -15,10 +16,12 @@ import torch
 from sklearn.ensemble import HistGradientBoostingRegressor
 from torch import Tensor, nn
 
+from transun import __version__
 from transun.estimators.balance import BalancedRegressor
 from transun.estimators.compact import CompactRegressor
 from transun.estimators.corrected import CorrectedRegressor
 from transun.estimators.gts import GTSRegressor
+from transun.estimators.multicalibrated import MulticalibratedRegressor
 from transun.estimators.unbiased import UnbiasedRegressor
 from transun.support.extras import need, require
 from transun.tables.onnx_graph import torch_to_onnx
@@ -27,7 +30,14 @@ __all__ = ["register_converters", "to_onnx"]
 
 # What the graphs of formulas are written in, and what onnxmltools can write.
 _OPSETS = {"": 20, "ai.onnx.ml": 3}
-_ESTIMATORS = (BalancedRegressor, CompactRegressor, CorrectedRegressor, GTSRegressor, UnbiasedRegressor)
+_ESTIMATORS = (
+    BalancedRegressor,
+    CompactRegressor,
+    CorrectedRegressor,
+    GTSRegressor,
+    MulticalibratedRegressor,
+    UnbiasedRegressor,
+)
 
 
 def to_onnx(model: Any, X: Any, **options: Any) -> Any:
@@ -35,7 +45,8 @@ def to_onnx(model: Any, X: Any, **options: Any) -> Any:
 
     The file has one output, the prediction (n, 1), and is opened by onnxruntime alone. Inputs are single precision, as
     of skl2onnx: X should be float32, or a threshold of a tree may be on the other side of a number that is rounded.
-    After a fit with exposures the output is the amount per unit of exposure.
+    After a fit with exposures the output is the amount per unit of exposure. The metadata of the file say so, in
+    the entry `transun`: what the output means, and by what it was made.
 
     Args:
         model: a fitted estimator of this package, or a pipeline with one in it.
@@ -46,7 +57,22 @@ def to_onnx(model: Any, X: Any, **options: Any) -> Any:
 
     """
     register_converters()
-    return need("skl2onnx").to_onnx(model, X, **{"target_opset": _OPSETS, **options})
+    converted = need("skl2onnx").to_onnx(model, X, **{"target_opset": _OPSETS, **options})
+    last = model.steps[-1][1] if hasattr(model, "steps") else model
+    document = {
+        "model": type(last).__name__,
+        "outputs": [{"name": each.name, "meaning": _meaning(last)} for each in converted.graph.output],
+        "versions": {"transun": __version__},
+    }
+    need("onnx").helper.set_model_props(converted, {"transun": json.dumps(document)})
+    return converted
+
+
+def _meaning(estimator: Any) -> str:
+    # Around an estimator of this package there may be one of scikit-learn, such as a vote, which knows no exposure.
+    if hasattr(estimator, "composition") and estimator.composition().per_exposure:
+        return "an estimate of the mean amount per unit of exposure: multiply it by the exposure of the row"
+    return "an estimate of the mean of the target"
 
 
 def register_converters() -> None:

@@ -16,7 +16,7 @@ from transun.support.extras import need
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["TrainingRows", "read_features", "read_weights", "require_credible"]
+__all__ = ["TrainingRows", "feature_names", "read_features", "read_weights", "require_credible"]
 
 Array = NDArray[np.float64]
 
@@ -74,7 +74,7 @@ def read_features(estimator: Any, X: Any, *, reset: bool) -> "pa.Table":
     X = in_memory(X)
     if not is_frame(X):
         values = validate_data(estimator, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan")
-        return read_table(dict(zip(_names(estimator), values.T, strict=True)))
+        return read_table(dict(zip(feature_names(estimator), values.T, strict=True)))
     for axis, what in enumerate(("sample", "feature")):
         if X.shape[axis] == 0:
             raise ValueError(
@@ -83,7 +83,7 @@ def read_features(estimator: Any, X: Any, *, reset: bool) -> "pa.Table":
             )
     validate_data(estimator, X, reset=reset, skip_check_array=True)
     # By place: what follows the columns of a pandas frame is its index, which is no feature.
-    return read_table(X).select(list(range(X.shape[1]))).rename_columns(_names(estimator))
+    return read_table(X).select(list(range(X.shape[1]))).rename_columns(feature_names(estimator))
 
 
 def read_weights(sample_weight: Any, rows: int) -> Array | None:
@@ -111,6 +111,7 @@ def _free(name: str, taken: list[str]) -> str:
     return _free(f"{name}_", taken) if name in taken else name
 
 
-def _names(estimator: Any) -> list[str]:
+def feature_names(estimator: Any) -> list[str]:
+    """The names of the features of a fitted estimator; x0, x1, ... where X had none."""
     named = getattr(estimator, "feature_names_in_", None)
     return [f"x{i}" for i in range(estimator.n_features_in_)] if named is None else list(named)

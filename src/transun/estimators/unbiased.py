@@ -202,7 +202,8 @@ class UnbiasedRegressor(MetaRegressor):
         reads = [[number[id(model)] for model in part.models] for part in parts]
         mixed = Mixed([part.formula for part in parts], reads, self.weights_.tolist())
         by = None if self.balance is None else self.balance.by
-        return self.balance_.around(Composition(list(models.values()), mixed), by, self.unit_)
+        whole = Composition(list(models.values()), mixed, per_exposure=self.by_exposure_)
+        return self.balance_.around(whole, by, self.unit_)
 
     def _combine(self, rows: NewRows, shares: Array) -> Array:
         """The balanced mixture with these shares of the folds, per unit of exposure."""

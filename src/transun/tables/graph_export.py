@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from transun import __version__
-from transun.data.kinds.graph import GraphInput
+from transun.data.kinds.graph import GraphInput, exposure_input
 from transun.models.certificate import Certificate, certificate_json
 from transun.models.inference_layout import merge_branches
 from transun.support.files import replacing, write_json, write_text
@@ -20,7 +20,7 @@ from transun.support.text_form import dumps
 from transun.tables.model import TableModel
 from transun.tables.onnx_graph import open_onnx, require_onnx, write_onnx
 from transun.tables.prediction import check_levels
-from transun.tables.served_model import IntegerLookup, ServedModel
+from transun.tables.served_model import ServedModel, WithLookups
 
 __all__ = ["Exported", "export", "require_format"]
 
@@ -68,10 +68,13 @@ def export(
 ) -> Exported:
     """Write the model as one graph, a .onnx or .pt2 (torch) file, with a JSON file beside it, and compare predictions.
 
+    A file that ends in .aoti.pt2 is compiled: C++ code for the processor of this machine, by AOTInductor.
+
     The inputs of the graph are the columns of the table, by their names: ids as text or whole numbers, numbers as
     float64 with NaN for missing, times as int64 microseconds since 1970, several ids a row as a matrix whose shorter
     rows are filled up with missing ones. Vocabularies, scales, network, inverse transform, κ, corrections and mixtures
-    are inside. The graph takes any number of rows and any length of lists.
+    are inside. The graph takes any number of rows and any length of lists. The exposure of a model that has one is an
+    input too, and outputs are amounts, as those of `TableModel.predict`.
 
     torch has no text: in a .pt2 file columns of text are inputs of codes, as `Features.encode` makes them, and a file
     of the features is written beside it. The same happens in an ONNX file to text in `HashedId` columns, and to kinds
@@ -79,7 +82,8 @@ def export(
 
     Args:
         trained: the trained model.
-        path: a .pt2 file is loaded by torch alone; writing an .onnx file needs the extra `onnx`.
+        path: a .pt2 file is loaded by torch alone; writing an .onnx file needs the extra `onnx`, and an .aoti.pt2 file
+            a C++ compiler and some ten seconds.
         original: output the prediction before debiasing too, as `original`; it costs a few operations.
         quantiles: levels between 0 and 1 of quantiles to output, (batch, levels), for heads with a law of y|x. A search
             by halving is part of the graph then, which costs more than the network.
@@ -89,14 +93,16 @@ def export(
     """
     path = Path(path)
     require_format(path)
-    format_ = _FORMATS[path.suffix]
+    format_ = _format_of(path)
     format_.require()
     model = trained.model.eval()
     if not model.prepared:
         raise ValueError("the model was never trained: fit it first")
     check_levels(model, quantiles)
     columns = trained.features.graphs(encoded=encoded, text=format_.has_text)
-    served = ServedModel(format_.arrange(model), columns, original=original, levels=quantiles).eval()
+    exposure = None if trained.exposure is None else exposure_input(trained.exposure)
+    arranged = format_.arrange(model)
+    served = ServedModel(arranged, columns, original=original, levels=quantiles, exposure=exposure).eval()
     inputs = [
         {"name": each.name, "dtype": each.dtype, "shape": list(each.shape), "meaning": each.meaning}
         for each in served.inputs
@@ -130,14 +136,20 @@ def export(
 
 def require_format(path: Path) -> None:
     """Raise a `ValueError` if the ending of a file is not that of a format."""
-    if path.suffix not in _FORMATS:
-        raise ValueError(f"{path}: cannot tell the format by its name; end it in .pt2 (torch) or .onnx")
+    if _format_of(path) is None:
+        raise ValueError(
+            f"{path}: cannot tell the format by its name; end it in .onnx, .pt2 (torch) or .aoti.pt2 (compiled)"
+        )
+
+
+def _format_of(path: Path) -> Any:
+    return next((format_ for ending, format_ in _FORMATS.items() if path.name.endswith(ending)), None)
 
 
 def _describe_output(name: str, trained: TableModel, quantiles: Sequence[float]) -> dict[str, Any]:
     target = trained.target
     if trained.exposure is not None:
-        target = f"{target} per unit of {trained.exposure} (multiply it by the exposure of the row)"
+        target = f"{target} over the input {trained.exposure}"
     meaning = {
         "prediction": f"an estimate of the mean of {target}",
         "original": f"the prediction of {target} before debiasing",
@@ -181,7 +193,7 @@ def _examples(inputs: Sequence[GraphInput]) -> dict[str, Tensor]:
 @torch.no_grad()
 def _compare(trained: TableModel, served: ServedModel, predict: Predict) -> float:
     """The largest relative difference in two batches of sizes that the graph was not traced with."""
-    reference = ServedModel(trained.model, (), original=served.original, levels=())
+    reference = ServedModel(trained.model, (), original=served.original, exposure=served.exposure)
     largest = 0.0
     for rows, seed in ((1, 1), (3 * _ROWS + 1, 2)):
         rng = np.random.default_rng(seed)
@@ -190,7 +202,9 @@ def _compare(trained: TableModel, served: ServedModel, predict: Predict) -> floa
         for column in served.graphs:
             x |= column.expected(values)
         actual = predict(values)
-        for name, expected in reference.read(x).items():
+        exposures = [] if served.exposure is None else [served.exposure.name]
+        columns = {each: torch.from_numpy(values[each]) for each in exposures}
+        for name, expected in reference.to_amounts(reference.read(x), columns).items():
             wanted = expected.double().numpy()
             difference = np.abs(actual[name].astype(np.float64) - wanted) / np.abs(wanted).clip(_SMALLEST)
             largest = max(largest, float(difference.max()) if np.isfinite(difference).all() else float("inf"))
@@ -209,17 +223,50 @@ class _Torch:
 
     @staticmethod
     def write(served: ServedModel, path: Path, document: str) -> Predict:
-        program = _trace(_FlatWeights(_WithLookups(served)), _examples(served.inputs))
+        program = _trace(_FlatWeights(WithLookups(served)), _examples(served.inputs))
         with path.open("wb") as file:
             torch.export.save(_remove_squeezed_columns(program), file, extra_files={"transun.json": document})
         with path.open("rb") as written:
-            loaded = torch.export.load(written).module()
+            return _with_numpy(torch.export.load(written).module())
 
-        def predict(values: Values) -> dict[str, np.ndarray]:
-            outputs = loaded({name: torch.from_numpy(value) for name, value in values.items()})
-            return {name: output.numpy() for name, output in outputs.items()}
 
-        return predict
+class _Compiled:
+    """An .aoti.pt2 file of AOTInductor: machine code, which torch loads in Python or C++."""
+
+    has_text = False
+    arrange = staticmethod(merge_branches)
+
+    @staticmethod
+    def require() -> None:
+        """Raise an error if there is no compiler."""
+        from torch._inductor.cpp_builder import get_cpp_compiler  # which takes a while to import
+
+        try:
+            get_cpp_compiler()
+        except RuntimeError as error:
+            raise RuntimeError(
+                "an .aoti.pt2 file is compiled, and no C++ compiler is installed: install g++ or clang++, or export to "
+                ".pt2 or .onnx"
+            ) from error
+
+    @staticmethod
+    def write(served: ServedModel, path: Path, document: str) -> Predict:
+        program = _trace(WithLookups(served), _examples(served.inputs))
+        with path.open("wb") as file:
+            settings = {"aot_inductor.metadata": {"transun": document}}
+            torch._inductor.aoti_compile_and_package(program, package_path=file, inductor_configs=settings)
+        with path.open("rb") as written:
+            return _with_numpy(torch._inductor.aoti_load_package(written))
+
+
+def _with_numpy(graph: Callable[[dict[str, Tensor]], dict[str, Tensor]]) -> Predict:
+    """A loaded graph as a function of numpy arrays."""
+
+    def predict(values: Values) -> dict[str, np.ndarray]:
+        outputs = graph({name: torch.from_numpy(value) for name, value in values.items()})
+        return {name: output.numpy() for name, output in outputs.items()}
+
+    return predict
 
 
 class _Onnx:
@@ -240,24 +287,8 @@ class _Onnx:
         return open_onnx(path)  # type: ignore[no-any-return]
 
 
-_FORMATS: Mapping[str, Any] = {".pt2": _Torch, ".onnx": _Onnx}
-
-
-class _WithLookups(nn.Module):
-    """A served model whose lookups of whole numbers are part of it."""
-
-    def __init__(self, served: ServedModel) -> None:
-        super().__init__()
-        self.served = served
-        coded = {name: each for name, each in served.coded_inputs.items() if each.lookup is not None}
-        # The name of the codes, and that of the column.
-        self.names = [(name, each.name) for name, each in coded.items()]
-        self.lookups = nn.ModuleList(IntegerLookup(each.lookup) for each in coded.values() if each.lookup is not None)
-
-    def forward(self, columns: dict[str, Tensor]) -> dict[str, Tensor]:
-        found = zip(self.names, self.lookups, strict=True)
-        codes = {name: find(columns[source]) for (name, source), find in found}
-        return self.served({**columns, **codes})  # type: ignore[no-any-return]
+# By the ending of the file; a longer ending comes before a shorter one in which it ends.
+_FORMATS: Mapping[str, Any] = {".aoti.pt2": _Compiled, ".pt2": _Torch, ".onnx": _Onnx}
 
 
 class _FlatWeights(nn.Module):

@@ -11,7 +11,7 @@ from transun.data.kinds.graph import ColumnGraph, GraphInput, Lookup
 from transun.models.inference_layout import MergedModel
 from transun.models.network import Model
 
-__all__ = ["IntegerLookup", "ServedModel"]
+__all__ = ["IntegerLookup", "ServedModel", "WithLookups"]
 
 
 class ServedModel(nn.Module):
@@ -22,15 +22,22 @@ class ServedModel(nn.Module):
         columns: how each column is encoded.
         original: whether to output the prediction before debiasing too.
         levels: of the quantiles to output, for heads that have a law of y|x.
+        exposure: the input by which all outputs are multiplied, where the model predicts amounts per unit of it.
 
     """
 
     def __init__(
-        self, model: Model | MergedModel, columns: Sequence[ColumnGraph], *, original: bool, levels: Sequence[float]
+        self,
+        model: Model | MergedModel,
+        columns: Sequence[ColumnGraph],
+        *,
+        original: bool = False,
+        levels: Sequence[float] = (),
+        exposure: GraphInput | None = None,
     ) -> None:
         super().__init__()
         self.model, self.columns = model, nn.ModuleList(columns)
-        self.original, self.levels = original, tuple(levels)
+        self.original, self.levels, self.exposure = original, tuple(levels), exposure
 
     @property
     def inputs(self) -> list[GraphInput]:
@@ -43,7 +50,8 @@ class ServedModel(nn.Module):
 
         Two columns may read one column of the table, and look its ids up in different vocabularies.
         """
-        return {_key(number, each): each for number, column in enumerate(self.graphs) for each in column.inputs}
+        columns = {_key(number, each): each for number, column in enumerate(self.graphs) for each in column.inputs}
+        return columns if self.exposure is None else columns | {self.exposure.name: self.exposure}
 
     @property
     def graphs(self) -> list[ColumnGraph]:
@@ -60,10 +68,20 @@ class ServedModel(nn.Module):
         x: dict[str, Tensor] = {}
         for number, column in enumerate(self.graphs):
             x |= column({each.name: columns[_key(number, each)] for each in column.inputs})
-        return self.read(x)
+        return self.to_amounts(self.read(x), columns)
+
+    def to_amounts(self, outputs: Mapping[str, Tensor], columns: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Outputs that are rates times the exposures of the rows; unchanged where there is no exposure."""
+        if self.exposure is None:
+            return dict(outputs)
+        exposure = columns[self.exposure.name]
+        return {
+            name: rates * exposure.to(rates.dtype).reshape(-1, *[1] * (rates.ndim - 1))
+            for name, rates in outputs.items()
+        }
 
     def read(self, x: dict[str, Tensor]) -> dict[str, Tensor]:
-        """The outputs for encoded columns."""
+        """The outputs for encoded columns, per unit of exposure if there is one."""
         model, head = self.model, self.model.head
         raw = model.raw(x)
         outputs = {"prediction": model.over_members(head(raw))}
@@ -101,3 +119,21 @@ class IntegerLookup(nn.Module):
         keys = self.get_buffer("keys")
         at = torch.searchsorted(keys, ids).clamp(max=len(keys) - 1)
         return torch.where(keys[at] == ids, self.get_buffer("codes")[at], 0)
+
+
+class WithLookups(nn.Module):
+    """A served model that takes whole numbers as ids, and looks up their codes itself."""
+
+    def __init__(self, served: ServedModel) -> None:
+        super().__init__()
+        self.served = served
+        coded = {name: each for name, each in served.coded_inputs.items() if each.lookup is not None}
+        # The name of the codes, and that of the column.
+        self.names = [(name, each.name) for name, each in coded.items()]
+        self.lookups = nn.ModuleList(IntegerLookup(each.lookup) for each in coded.values() if each.lookup is not None)
+
+    def forward(self, columns: dict[str, Tensor]) -> dict[str, Tensor]:
+        """The outputs of the served model."""
+        lookups = zip(self.names, self.lookups, strict=True)
+        codes = {name: lookup(columns[source]) for (name, source), lookup in lookups}
+        return self.served({**columns, **codes})  # type: ignore[no-any-return]

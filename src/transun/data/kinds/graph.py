@@ -29,6 +29,7 @@ __all__ = [
     "Lookup",
     "count",
     "double",
+    "exposure_input",
     "id_input",
     "number_input",
     "time_input",
@@ -135,6 +136,17 @@ def number_input(name: str, seen: Sequence[float] = (0.0, 1.0)) -> GraphInput:
     values = np.array([*_EXTREME_NUMBERS, *seen, *between, np.nan])
     meaning = "a number; NaN where it is missing"
     return GraphInput(name, "float64", meaning, values, missing=np.nan, type=need("pyarrow").float64())
+
+
+def exposure_input(name: str) -> GraphInput:
+    """The exposure of each row, by which predicted rates become amounts.
+
+    >>> exposure_input("years").meaning
+    'the exposure, a number above 0: outputs are amounts over this much of it, for 1 those per unit'
+    """
+    values = np.array([1e-3, 0.5, 1.0, 2.0, 1e6])
+    meaning = "the exposure, a number above 0: outputs are amounts over this much of it, for 1 those per unit"
+    return GraphInput(name, "float64", meaning, values, type=need("pyarrow").float64())
 
 
 def time_input(name: str, zone: str | None, seen: tuple[float, float]) -> GraphInput:
