@@ -258,13 +258,13 @@ def test_rows_without_a_target_are_told_and_left_out(here, run):
     frame = pl.read_csv("orders.csv")
     frame.with_columns(gmv=pl.when(pl.col("item_id") == 3).then(None).otherwise(pl.col("gmv"))).write_csv("gaps.csv")
     gone = int((frame["item_id"] == 3).sum())
-    assert f"{gone:,} rows without a target" in run("evaluate", "model", "gaps.csv").out
+    assert f"{gone:,} rows without a finite target" in run("evaluate", "model", "gaps.csv").out
     found = json.loads(run("evaluate", "model", "gaps.csv", "--json").out)["assessment"]
     there = (frame["item_id"] != 3).to_numpy()
     pred = load("model").predict("orders.csv").double().numpy()[there]
     pgr = {one["name"]: one["value"] for one in found["metrics"]}["PGR"]
     assert pgr == pytest.approx(pred.sum() / frame["gmv"].to_numpy()[there].sum(), rel=1e-6)
-    assert f"{gone:,} rows without a target" in run("fit", "gaps.csv", *FIT, "--out", "new").out
+    assert f"{gone:,} rows without a finite target" in run("fit", "gaps.csv", *FIT, "--out", "new").out
 
 
 def test_compare_pairs_models(here, run):

@@ -25,6 +25,11 @@ MISTAKES = {
     "fit: head without brackets": ("fit orders.csv --target gmv --head LogSUN", "write LogSUN()"),
     "fit: a transform as head": ("fit orders.csv --target gmv --head Log1p()", "e.g. TranSUN(Log1p())"),
     "fit: code as head": ("fit orders.csv --target gmv --head __import__('os')", "there is no '__import__'"),
+    "fit: a number as transform": ("fit orders.csv --target gmv --head PointHead(3)", "3 cannot be its transform"),
+    "fit: a part without brackets": ("fit orders.csv --target gmv --head GTS(PointHead(Log1p))", "brackets, Log1p()"),
+    "fit: text as weight": ("fit orders.csv --target gmv --weight country", "name another column"),
+    "fit: too large": ("fit huge.csv --target gmv", "the target 'gmv' of row 0 is 1e+300, too large to be squared"),
+    "fit: too small": ("fit tiny.csv --target gmv", "the largest target 'gmv' is 1e-300, too small to be squared"),
     "fit: unclosed head": ("fit orders.csv --target gmv --head LogSUN(", "never closed"),
     "fit: unknown argument": ("fit orders.csv --target gmv --head LogSUN(shred=1)", "shred"),
     "fit: below the domain": ("fit orders.csv --target balance --head LogSUN()", "for signed targets use Asinh()"),
@@ -130,6 +135,8 @@ def broken(tmp_path_factory, shop):
     frame.with_columns(nought=0).write_csv(folder / "weightless.csv")
     frame.with_columns(gmv=pl.lit(None, dtype=pl.Float64)).write_csv(folder / "gone.csv")
     frame.select("gmv", "order").write_csv(folder / "bare.csv")
+    for name, amount in (("huge", 1e300), ("tiny", 1e-300)):
+        frame.with_columns(gmv=pl.lit(amount)).write_csv(folder / f"{name}.csv")
     frame.drop("country").write_csv(folder / "short.csv")
     frame.drop("gmv").write_csv(folder / "untold.csv")
     frame.with_columns(prediction=1.0).write_csv(folder / "twice.csv")

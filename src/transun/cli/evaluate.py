@@ -114,7 +114,7 @@ def _show(evaluation: "Evaluation") -> None:
     from transun.report.model import assessment_blocks, noise_block
 
     if evaluation.dropped:
-        typer.echo(f"{evaluation.dropped:,} rows without a target are left out.")
+        typer.echo(f"{evaluation.dropped:,} rows without a finite target are left out.")
     if evaluation.seen:
         typer.echo(seen_warning("the model", evaluation.seen))
     print_blocks([*assessment_blocks(evaluation.assessment), noise_block(evaluation.assessment)])

@@ -138,7 +138,7 @@ def fit(
         resume_path = group.from_leader(lambda: resume_file(out, resume))
         if not as_json:
             if rows.dropped:
-                typer.echo(f"{rows.dropped:,} rows without a target are left out.")
+                typer.echo(f"{rows.dropped:,} rows without a finite target are left out.")
             _show_plan(plan, rows.held_out_count, segments)
             if rows.remark:
                 typer.echo(visible_line(rows.remark))

@@ -42,7 +42,7 @@ def read_exposure(
     ValueError: column 'years', row 1: 0 is no exposure, by which an amount could be divided: leave the row out, ...
 
     """
-    values = np.array(as_numbers(f"column {name!r}", column_array(table, name)), np.float64)
+    values = np.array(as_numbers(f"column {name!r}", column_array(table, name), "name another"), np.float64)
     wrong = np.flatnonzero(~(np.isfinite(values) & (values > 0.0)))
     if len(wrong):
         row = wrong[0] if numbers is None else numbers[wrong[0]]

@@ -218,7 +218,11 @@ class Features:
             raise ValueError(f"the target {target!r} is among the features: the model would only have to copy it")
         table = self._read(source, [target, *(name for name in (weight, exposure) if name)])
         y = targets(table, target)
-        weights = None if weight is None else as_numbers(f"weight {weight!r}", column_array(table, weight))
+        weights = (
+            None
+            if weight is None
+            else as_numbers(f"weight {weight!r}", column_array(table, weight), "name another column")
+        )
         if exposure is not None:
             y, weights = to_rates(y, weights, read_exposure(table, exposure))
         return Dataset(self._encode(table), y, weights)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transun.data.columns import Chunk, Rows, S, is_numeric, open_columns
+from transun.data.magnitude import require_squarable
 from transun.diagnosis.moments import Floats, RatioMoments
 from transun.support.extras import need
 
@@ -22,11 +23,8 @@ __all__ = [
     "RowSource",
     "SkippedRows",
     "UsableRows",
-    "require_squarable",
     "usable_rows",
 ]
-
-_LARGEST = float(np.finfo(np.float32).max)
 
 
 @dataclass(frozen=True)
@@ -46,28 +44,6 @@ class ColumnNames:
     def numbers(self) -> list[str]:
         """The columns that must hold numbers."""
         return [self.target, self.pred, *(name for name in (self.weight, self.exposure) if name is not None)]
-
-
-def require_squarable(number: np.ndarray, **contents: Floats) -> None:
-    """Refuse values beyond those of float32: fourth powers of others, of which intervals are made, are finite.
-
-    Args:
-        number: of each row (n,), for the message.
-        **contents: what the values are -> the values (n,).
-
-    >>> require_squarable(np.array([7]), target=np.array([1e300]))
-    Traceback (most recent call last):
-    ValueError: the target of row 7 is 1e+300, too large to be squared: give it in a larger unit, or correct it
-
-    """
-    for content, values in contents.items():
-        too_large = np.flatnonzero(np.abs(values) > _LARGEST)
-        if len(too_large):
-            first = too_large[0]
-            raise ValueError(
-                f"the {content} of row {number[first]} is {values[first]:g}, too large to be squared: "
-                "give it in a larger unit, or correct it"
-            )
 
 
 @dataclass(frozen=True)

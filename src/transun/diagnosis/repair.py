@@ -10,6 +10,7 @@ from transun.corrections import Correction
 from transun.data import hashing
 from transun.data.columns import Chunk, open_columns
 from transun.data.exposure import read_exposure
+from transun.data.magnitude import require_squarable
 from transun.data.sample import HashSample
 from transun.diagnosis.advice import choose_head, variance_power_by_bins
 from transun.diagnosis.candidates import NamedTransform, candidates, log_like
@@ -23,7 +24,7 @@ from transun.diagnosis.correction_trials import (
 )
 from transun.diagnosis.interval import ratio_interval
 from transun.diagnosis.moments import Floats, RatioMoments
-from transun.diagnosis.reading import ColumnNames, require_squarable
+from transun.diagnosis.reading import ColumnNames
 from transun.diagnosis.result import CorrectionResult
 from transun.diagnosis.retransformation import retransformation_test
 from transun.diagnosis.shape import effective_rows

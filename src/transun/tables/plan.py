@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
@@ -14,6 +15,7 @@ from transun import heads
 from transun.backbones import Backbone
 from transun.data import Features, infer
 from transun.data.exposure import read_exposure, to_rates
+from transun.data.magnitude import refuse_vanishing, require_squarable
 from transun.data.schema import given_names
 from transun.data.table import as_numbers, column_array, targets
 from transun.heads import GTS, Head
@@ -184,7 +186,10 @@ def make_plan(
         raise ValueError("exclude is for guessed features: leave the columns out of the ones you pass instead")
     if weight is not None:
         require_weights(table, weight)
-    y = torch.from_numpy(_target_rates(table, target, exposure))
+    rates = _target_rates(table, target, exposure)
+    require_squarable(np.arange(len(rates)), **{f"target {target!r}": rates})
+    refuse_vanishing(**{f"target {target!r}": rates})
+    y = torch.from_numpy(rates)
     summary = summarise_target(y)
     only = parse_only(only)
     recommended = head is None
@@ -269,7 +274,8 @@ def recommend(summary: TargetSummary) -> tuple[str, str]:
             f"{100 * summary.negative:.1f} % of the targets are below 0, where a logarithm has no value; arsinh bends "
             "both tails, and GTS keeps the totals right"
         )
-    # NaN where all targets are alike.
+    if math.isnan(summary.skewness):
+        return "Scaled(MSE())", f"every target is {summary.largest:g}, so that a constant is all there is to learn"
     if not summary.skewness >= _SKEWED:
         return "Scaled(MSE())", (
             f"the target is hardly skewed (skewness {summary.skewness:.2f}): squared error on the target itself is "
@@ -321,13 +327,15 @@ def require_weights(table: "pa.Table", weight: str) -> None:
     Traceback (most recent call last):
     ValueError: column 'w', row 1: -1 is no weight; weights are finite and not negative: use 0 to leave a row out
     """
-    values = as_numbers(f"column {weight!r}", column_array(table, weight))
+    values = as_numbers(f"column {weight!r}", column_array(table, weight), "name another column")
     wrong = np.flatnonzero(~((values >= 0.0) & (values < np.inf)))
     if len(wrong):
         raise ValueError(
             f"column {weight!r}, row {wrong[0]}: {values[wrong[0]]:g} is no weight; weights are finite and not "
             "negative: use 0 to leave a row out"
         )
+    require_squarable(np.arange(len(values)), **{f"weight {weight!r}": values})
+    refuse_vanishing(**{f"weight {weight!r}": values})
     if not values.any():
         raise ValueError(f"column {weight!r} is 0 in every row: weigh some rows, or leave the weights out")
 
