@@ -68,6 +68,8 @@ def test_refusals_give_their_reason():
     assert "carries 99%" in ErrorSums.of(np.append(np.linspace(-1, 1, 200), 100.0)).refusal()
 
 
-def test_errors_that_are_all_equal_leave_nothing_to_doubt():
-    found = ErrorSums.of(np.full(50, 3.0)).interval(9.0, Composition(2.0), 0.95)
+def test_errors_that_are_all_equal_allow_no_interval():
+    sums = ErrorSums.of(np.full(50, 3.0))
+    assert "the errors of all 50 labelled are the same" in sums.refusal()
+    found = sums.interval(9.0, Composition(2.0), 0.95)  # a point, which nobody is shown
     assert (found.low, found.high) == (9.0, 9.0)

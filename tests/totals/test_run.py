@@ -152,3 +152,37 @@ def test_intervals_of_rows_in_chunks_are_those_of_the_model(tables, by_day):
     covered = (chunk.interval[0].numpy() <= y) & (y <= chunk.interval[1].numpy())
     # 600 rows to learn from and 400 to be judged by: 80 % is known to 2.6 points.
     assert covered.mean() == pytest.approx(0.8, abs=4 * 0.026)
+
+
+def test_labels_that_are_all_the_same_allow_no_interval():
+    """600 rows without a sale say nothing about the one sale that may come."""
+    found = total_of(np.ones(80), np.ones(600), np.zeros(600)).whole
+    assert "are the same" in found.refusal
+    assert found.remedy == "label rows whose amounts differ"
+
+
+def test_an_infinite_amount_is_no_missing_one(model):
+    amounts = LABELLED["gmv"].to_pylist()
+    amounts[:8] = [None, *amounts[1:7], np.inf]
+    with pytest.raises(ValueError, match="column 'gmv' of labelled row 7 is infinite"):
+        total(model, NEW, LABELLED.set_column(3, "gmv", pa.array(amounts)))
+
+
+def test_rows_that_count_nothing_have_no_total(model):
+    nothing = [table.append_column("count", pa.array(np.zeros(len(table)))) for table in (NEW, LABELLED)]
+    with pytest.raises(ValueError, match="the weight of every new row is 0"):
+        total(model, *nothing, weight="count")
+
+
+def test_a_segment_whose_labels_count_nothing_has_no_interval():
+    weights = {"weight": np.ones(80), "labelled_weight": np.repeat([1.0, 0.0], 40)}
+    segments = {"segment": ["a", "b"] * 40, "labelled_segment": ["a"] * 40 + ["b"] * 40}
+    found = total_of(np.ones(80), np.ones(80), np.arange(80.0), **weights, **segments)
+    assert "there are 0 labelled" in found.segments[0].totals["b"].refusal
+
+
+def test_labelled_rows_of_another_kind_are_told(model):
+    other = LABELLED.set_column(0, "item", pa.array(["x"] * len(LABELLED)))
+    assert total(model, NEW, LABELLED).remarks == ()
+    (remark,) = total(model, NEW, other).remarks
+    assert remark.startswith("labelled rows, column 'item': 600 of 600 values (100.0 %) were not seen in training")

@@ -44,6 +44,7 @@ def total(
     """
     import math
 
+    from transun.report.formatting import visible_line
     from transun.report.total import TotalReport, total_document, total_json
     from transun.support.extras import require
     from transun.totals import total as estimate
@@ -65,6 +66,8 @@ def total(
             cap=math.inf if cap is None else cap,
             progress=progress,
         )
+    for remark in totals.remarks:
+        typer.echo(visible_line(remark), err=True)
     report = TotalReport(model.name or str(model), data_name(new), data_name(labelled), trained.target, totals)
     document, values = total_document(report), total_json(report)
     deliver(document, values, out, "total", as_json=as_json)

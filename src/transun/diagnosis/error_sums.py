@@ -92,6 +92,10 @@ class ErrorSums:
         """Why these errors allow no interval, as the end of a sentence; empty where they allow one."""
         if self.units < FEWEST_UNITS:
             return f"there are {self.units:,} labelled, and at least {FEWEST_UNITS} are needed"
+        if not self.squares > 0.0:
+            return (
+                f"the errors of all {self.units:,} labelled are the same, so that nothing shows the scatter of amounts"
+            )
         if self.decided_by_one:
             return f"one of {self.units:,} errors carries {self.largest_share:.0%} of the uncertainty"
         if self.tail.infinite_variance:

@@ -73,10 +73,10 @@ def estimate_total(new: Rows, labelled: Rows, level: float, *, expected: bool, c
 
 
 def _difference(new: Rows, labelled: Rows, *, expected: bool) -> _Difference:
-    if not len(labelled):
+    known, wanted = labelled.by_unit(), new.by_unit()
+    if not len(known.weight):  # no labelled row, or none that counts
         nothing = ErrorSums.of(np.zeros(0))
         return _Difference(math.nan, math.nan, nothing, Composition(0.0))
-    known, wanted = labelled.by_unit(), new.by_unit()
     mass = float(known.weight.sum())
     scale = float(wanted.weight.sum()) / mass
     # Deviations of the sums of each unit from what its weight makes one expect: their sums are zero.
@@ -108,6 +108,8 @@ def _remedy(new: Rows, labelled: Rows, errors: ErrorSums, *, expected: bool, cap
     """What would allow an interval: more labelled rows, or a cap of the amounts that was tried."""
     if errors.units < FEWEST_UNITS:
         return f"label at least {FEWEST_UNITS - errors.units} more"
+    if not errors.squares > 0.0:
+        return "label rows whose amounts differ"
     few = f"label about {_OFTEN * errors.units:,}, or " if errors.decided_by_one else ""
     targets = labelled.y if labelled.y is not None else np.zeros(0)
     for share in _CAPPED_SHARES:

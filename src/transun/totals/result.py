@@ -61,7 +61,8 @@ class Total:
     def _relative(self) -> str:
         if not self.value > 0.0:
             return ""
-        ends = (f"{100 * (end / self.value - 1.0):+.2g} %".replace("-", "−") for end in (self.low, self.high))
+        shares = (100.0 * (end / self.value - 1.0) for end in (self.low, self.high))
+        ends = (f"{share:+,.{1 if abs(share) < 9.95 else 0}f} %".replace("-", "−") for share in shares)
         return f", {' to '.join(ends)}"
 
 
@@ -88,6 +89,8 @@ class Totals:
         weight: the column of weights, or None.
         cap: amounts above it count as the cap; infinite where there is none.
         expected: whether it is the total that such rows have on average, and not that of these rows.
+        remarks: how the new or the labelled rows differ from those of training, in sentences; where the two do not
+            differ alike, the labelled rows say little about the new ones.
 
     """
 
@@ -97,6 +100,7 @@ class Totals:
     weight: str | None = None
     cap: float = math.inf
     expected: bool = False
+    remarks: tuple[str, ...] = ()
 
 
 def _amount(value: float) -> str:

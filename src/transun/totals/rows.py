@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from transun.data.magnitude import refuse_vanishing, require_squarable
 from transun.diagnosis.moments import Floats
-from transun.diagnosis.reading import require_squarable
 
 __all__ = ["Rows", "UnitSums"]
 
@@ -66,6 +66,9 @@ class Rows:
             row = negative[0]
             raise ValueError(f"the weight of {name} row {row} is {columns['weight'][row]:g}: use 0 to leave a row out")
         require_squarable(np.arange(len(numbers)), **columns)
+        refuse_vanishing(
+            **{f"{what} of {name} rows": values for what, values in columns.items() if what != "prediction"}
+        )
         codes = None
         if unit is not None:
             values, codes = np.unique(np.asarray(unit), return_inverse=True)

@@ -2,7 +2,9 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from transun.data.seen_rows import row_hashes
+from transun.data.shift import TableShift
 from transun.data.table import as_numbers, column_array
 from transun.diagnosis.evaluation import segment_columns, unit_codes
 from transun.diagnosis.moments import Floats
@@ -91,7 +94,10 @@ def total(
         )
         for column, (segmentation, codes) in segment_codes(both).items():
             segments[column] = _Segments(segmentation.how, segmentation.titles, codes[: len(new)], codes[len(new) :])
-    return _totals(new, rows, segments, level, cap, expected=expected, cluster=cluster, weight=weight)
+    totals = _totals(new, rows, segments, level, cap, expected=expected, cluster=cluster, weight=weight)
+    sources = {"new rows": wanted.shift, "labelled rows": known.shift}
+    remarks = [f"{name}, {sentence}" for name, shift in sources.items() for sentence in shift.sentences()]
+    return replace(totals, remarks=tuple(remarks))
 
 
 def total_of(
@@ -165,38 +171,54 @@ class _Segments:
 
 @dataclass(frozen=True)
 class _Predicted:
-    """Rows of a table: predictions (n,), the columns beside them, and hashes (n,) of rows that have a target."""
+    """Rows of a table: predictions (n,), the columns beside them, hashes (n,) of labelled rows, and their shift."""
 
     pred: Floats
     columns: "pa.Table"
     hashes: np.ndarray
+    shift: TableShift
 
     def numbers(self, name: str | None) -> Floats | None:
         """A column as numbers (n,), NaN where one is missing; None of no column."""
-        return None if name is None else as_numbers(f"column {name!r}", column_array(self.columns, name))
+        return None if name is None else _numbers(self.columns, name)
 
     def with_target(self, target: str) -> "_Predicted":
         """The rows whose target is known."""
-        known = np.isfinite(as_numbers(f"column {target!r}", column_array(self.columns, target)))
+        y = _numbers(self.columns, target)
+        infinite = np.flatnonzero(np.isinf(y))
+        if len(infinite):
+            raise ValueError(
+                f"column {target!r} of labelled row {infinite[0]} is infinite, as of {len(infinite):,} rows: correct "
+                "it, or leave the row out"
+            )
+        known = ~np.isnan(y)
         if not known.any():
             raise ValueError(f"no labelled row has a target {target!r}: there is nothing to learn the errors from")
-        return _Predicted(self.pred[known], self.columns.filter(need("pyarrow").array(known)), self.hashes[known])
+        columns = self.columns.filter(need("pyarrow").array(known))
+        return _Predicted(self.pred[known], columns, self.hashes[known], self.shift)
+
+
+def _numbers(table: "pa.Table", name: str) -> Floats:
+    """A column as numbers (n,), NaN where one is missing."""
+    return as_numbers(f"column {name!r}", column_array(table, name), "name another column")
 
 
 def _predict(
     model: TableModel, source: Any, numbers: Sequence[str], keep: Sequence[str], label: str, progress: bool | None
 ) -> _Predicted:
-    preds, columns, hashes = [], [], []
+    preds, columns, hashes, shifts = [], [], [], []
     for chunk in predict_in_chunks(model, source, numbers=numbers, keep=keep, label=label, progress=progress):
         preds.append(chunk.pred.double())
         columns.append(chunk.columns)
+        shifts.append(chunk.shift)
         if model.target in numbers:
-            y = as_numbers(f"column {model.target!r}", column_array(chunk.columns, model.target))
+            y = _numbers(chunk.columns, model.target)
             if model.exposure is not None:  # what a model remembers is a rate
-                y = y / as_numbers(f"column {model.exposure!r}", column_array(chunk.columns, model.exposure))
+                y = y / _numbers(chunk.columns, model.exposure)
             hashes.append(row_hashes(chunk.x, torch.from_numpy(y.copy())))
     table = need("pyarrow").concat_tables(columns, promote_options="permissive")
-    return _Predicted(torch.cat(preds).numpy(), table, np.concatenate(hashes) if hashes else np.zeros(0))
+    seen = np.concatenate(hashes) if hashes else np.zeros(0)
+    return _Predicted(torch.cat(preds).numpy(), table, seen, reduce(add, shifts))
 
 
 def _totals(
@@ -216,6 +238,9 @@ def _totals(
         raise ValueError(f"a cap is an amount above 0, got {cap:g}")
     if not len(new):
         raise ValueError("there are no new rows, so that there is no total")
+    for name, rows in (("new", new), ("labelled", labelled)):
+        if len(rows) and not rows.weight.any():
+            raise ValueError(f"the weight of every {name} row is 0, so that there is no total: name another weight")
 
     def estimate(chosen: NDArray[np.bool_], known: NDArray[np.bool_]) -> Total:
         return estimate_total(new.part(chosen), labelled.part(known), level, expected=expected, cap=cap)
