@@ -191,3 +191,23 @@ def test_values_and_users_must_suffice(log):
         abtest({name: np.asarray(values)[:8] for name, values in log.items()}, columns)
     with pytest.raises(ValueError, match="name the column of the arms"):
         abtest(log, LogColumns("user", "gmv"))
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"gmv": [5.0] * 40}, r"gmv per user \(uncapped\) is the same for every user: without a spread"),
+        ({"before": None}, "is the same for every user, given a column that cannot have been known before the test"),
+        ({"seen": [1, 0] * 20}, "nothing was counted in arm 'old', so that it has no gmv per seen"),
+    ],
+)
+def test_a_log_without_a_spread_or_a_count_is_refused(columns, message):
+    values = np.random.default_rng(0).exponential(size=40)
+    log = {"user": range(40), "arm": ["new", "old"] * 20, "gmv": values} | columns
+    if "before" in columns:
+        log["before"] = values
+    which = LogColumns(
+        "user", "gmv", "arm", per="seen" if "seen" in log else None, before="before" if "before" in log else None
+    )
+    with pytest.raises(ValueError, match=message):
+        abtest(log, which)

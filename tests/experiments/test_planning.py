@@ -89,3 +89,16 @@ def test_mistakes_are_named(past, options, message):
 def test_a_total_must_be_above_zero():
     with pytest.raises(ValueError, match="is not above 0"):
         plan_abtest({"user": [1, 2, 3], "gmv": [0.0, 0.0, 0.0]}, COLUMNS, 0.01)
+
+
+@pytest.mark.parametrize(
+    ("values", "effect", "message"),
+    [
+        ([5.0] * 20, 0.01, r"gmv per user \(uncapped\) is the same for every user"),
+        ([5.0], 0.01, "is the same for every user"),
+        ([1.0, 2.0] * 10, 1e-300, "name the relative change to be found"),
+    ],
+)
+def test_nothing_to_plan_for_is_refused(values, effect, message):
+    with pytest.raises(ValueError, match=message):
+        plan_abtest({"user": range(len(values)), "gmv": values}, LogColumns("user", "gmv"), effect)

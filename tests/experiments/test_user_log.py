@@ -94,3 +94,18 @@ def test_a_column_of_many_values_is_no_arm():
     many = {"user": np.arange(50), "arm": np.arange(50), "gmv": np.ones(50)}
     with pytest.raises(ValueError, match="at most 20 arms"):
         read_user_log(many, COLUMNS)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"arm": ["new", "old", "New"]}, "arms 'new' and 'New' of column 'arm' differ in case or blanks only"),
+        ({"arm": ["new", "old", "old "]}, "arms 'old' and 'old ' of column 'arm' differ in case or blanks only"),
+        ({"gmv": [1.0, float("inf"), 1.0]}, r"'gmv' is infinite in row 1, as in 1 of 3 rows: correct it$"),
+        ({"gmv": [1e-300, 0.0, 1e-300]}, "the largest value of 'gmv' is 1e-300, too small to be squared"),
+    ],
+)
+def test_what_was_written_in_two_ways_or_cannot_be_squared_is_refused(changes, message):
+    log = {"user": [1, 2, 3], "arm": ["new", "old", "old"], "gmv": [1.0, 2.0, 3.0]} | changes
+    with pytest.raises(ValueError, match=message):
+        read_user_log(log, LogColumns("user", "gmv", "arm"))

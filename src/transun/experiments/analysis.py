@@ -160,6 +160,7 @@ def abtest(
     sample_ratio = _sample_ratio(log, expected)
     outcomes, sizes = outcomes_of(log, columns, cap), np.bincount(log.arm)
     others = [index for index in range(len(log.arms)) if index != first]
+    covariates = tuple(_covariate(log, outcomes[0], covariate) for covariate in columns.covariates)
     comparison = ArmComparison(first, level, horizon)
     effects = [comparison.effect(outcome, log, arm) for arm in others for outcome in outcomes]
     result = ABTest(
@@ -171,7 +172,7 @@ def abtest(
         sample_ratio=sample_ratio,
         effects=tuple(effects),
         p_values={},
-        covariates=tuple(_covariate(log, outcomes[0], covariate) for covariate in columns.covariates),
+        covariates=covariates,
         cap=cap_of(log, cap),
         segments=_segment_effects(log, columns, others, comparison),
         detectable=detectable_change(effects[0].error, sizes[others[0]] / sizes[first], level),
@@ -276,9 +277,10 @@ def _segment_effects(
 
 
 def _is_comparable(outcome: Outcome, log: UserLog, arms: tuple[int, int]) -> bool:
-    """Whether enough users of a segment are in both arms, and bought something."""
+    """Whether enough users of a segment are in both arms, bought something, and not all the same."""
     sides = [log.arm == arm for arm in arms]
-    return all(side.sum() >= _FEWEST and outcome.only(side).mean > 0.0 for side in sides)
+    parts = [outcome.only(side) for side in sides]
+    return all(len(part.value) >= _FEWEST and part.mean > 0.0 for part in parts) and any(part.varies for part in parts)
 
 
 def _tail_notes(log: UserLog, columns: LogColumns) -> list[str]:

@@ -67,11 +67,22 @@ class ArmComparison:
         """
         sides = {index: outcome.only(log.arm == index) for index in (self.control, arm)}
         for index, side in sides.items():
+            if side.per is not None and not side.per.sum() > 0.0:
+                raise ValueError(
+                    f"nothing was counted in arm {log.arms[index]!r}, so that it has no {outcome.name}: correct the "
+                    "counts, or leave this arm out"
+                )
             if not side.mean > 0.0:
                 raise ValueError(
                     f"the {outcome.name} is {side.mean:,.6g} in arm {log.arms[index]!r}: a relative effect needs a "
                     "value above 0 in both arms; correct the values, or leave this arm out"
                 )
+        if not any(side.varies for side in sides.values()):
+            known = "" if outcome.covariate is None else ", given a column that cannot have been known before the test"
+            raise ValueError(
+                f"{outcome.name} ({outcome.how}) is the same for every user{known}: without a spread there is no "
+                "interval; name another column"
+            )
         base, new = (side.summary() for side in sides.values())
         result = outcome.metric(confidence_level=self.level).analyze_aggregates(base, new)
         # The same by normal quantiles: from the interval follows the standard error, which depends on no level.

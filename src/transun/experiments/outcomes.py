@@ -15,6 +15,9 @@ __all__ = ["CAP", "Outcome", "cap_of", "joint_covariate", "outcomes_of"]
 CAP = 0.999
 """The share of users whose values are left as they are where values are capped."""
 
+# A variance over the squared mean that is nothing but rounding.
+_NO_SPREAD = 1e-12
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -90,6 +93,21 @@ class Outcome:
             var_={name: float(moments[i, i]) for i, name in enumerate(names)},
             cov_={(names[i], names[j]): float(moments[i, j]) for i, j in pairs},
         )
+
+    @property
+    def variance(self) -> float:
+        """The variance of a user's part in the outcome, by the delta method, less what the covariate explains."""
+        data = self.summary()
+        per = None if self.per is None else "per"
+        variance = float(data.ratio_var("value", per))
+        if self.covariate is None or not data.var("covariate") > 0.0:
+            return variance
+        return variance - float(data.ratio_cov("value", per, "covariate", None)) ** 2 / float(data.var("covariate"))
+
+    @property
+    def varies(self) -> bool:
+        """Whether users differ, beyond what the covariate explains: without a spread there is no interval."""
+        return len(self.value) > 1 and self.variance > _NO_SPREAD * self.mean**2
 
     @property
     def mean(self) -> float:

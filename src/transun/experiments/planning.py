@@ -16,6 +16,9 @@ __all__ = ["POWER", "TestPlan", "detectable_change", "plan_abtest"]
 POWER = 0.8
 """The usual probability to find the effect that a test is planned for."""
 
+# No test finds a smaller change: even of values that hardly differ it would take more users than there are people.
+_SMALLEST_EFFECT = 1e-6
+
 
 @dataclass(frozen=True)
 class TestPlan:
@@ -80,7 +83,7 @@ def plan_abtest(
 
     """
     require("tea_tasting")
-    if not (-1.0 < effect < np.inf and effect != 0.0):
+    if not (-1.0 < effect < np.inf and abs(effect) >= _SMALLEST_EFFECT):
         raise ValueError(f"effect={effect}: name the relative change to be found, such as 0.01 for 1 %")
     for name, share in (("power", power), ("level", level)):
         if not 0.0 < share < 1.0:
@@ -117,7 +120,9 @@ def detectable_change(error: float, ratio: float, level: float, power: float = P
 
 
 def _plan(outcome: Outcome, effect: float, power: float, level: float, ratio: float) -> TestPlan:
-    spread, users = math.sqrt(_user_variance(outcome)) / outcome.mean, len(outcome.value)
+    if not outcome.varies:
+        raise ValueError(f"{outcome.name} ({outcome.how}) is the same for every user: there is no noise to plan for")
+    spread, users = math.sqrt(outcome.variance) / outcome.mean, len(outcome.value)
     normal = NormalDist()
     critical = normal.inv_cdf(0.5 * (1.0 + level))
     quantiles = critical + normal.inv_cdf(power)
@@ -134,13 +139,3 @@ def _plan(outcome: Outcome, effect: float, power: float, level: float, ratio: fl
         power=normal.cdf(shift - critical) + normal.cdf(-shift - critical),
         detectable=detectable_change(spread * (1.0 + ratio) / math.sqrt(ratio * users), ratio, level, power),
     )
-
-
-def _user_variance(outcome: Outcome) -> float:
-    """The variance of a user's part in the outcome, by the delta method, less what the covariate explains."""
-    data = outcome.summary()
-    per = None if outcome.per is None else "per"
-    variance = float(data.ratio_var("value", per))
-    if outcome.covariate is None or not data.var("covariate") > 0.0:
-        return variance
-    return variance - float(data.ratio_cov("value", per, "covariate", None)) ** 2 / float(data.var("covariate"))

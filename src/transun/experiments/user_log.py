@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from transun.data.magnitude import refuse_vanishing, require_squarable
 from transun.data.table import as_numbers, column_array, read_table
-from transun.diagnosis.reading import require_squarable
 from transun.support.arrays import Flags, Floats, Integers
 from transun.support.extras import need
 
@@ -185,6 +185,7 @@ def _arms(table: "pa.Table", name: str, user: Integers, user_names: "pa.Array") 
         raise ValueError(
             f"column {name!r} has {len(texts):,} values: a test has at most {_MOST_ARMS} arms; name the column of arms"
         )
+    _refuse_similar(name, texts)
     order = np.argsort(texts, kind="stable")
     rank = np.empty(len(texts), dtype=np.int64)
     rank[order] = np.arange(len(texts))
@@ -201,15 +202,28 @@ def _arms(table: "pa.Table", name: str, user: Integers, user_names: "pa.Array") 
     return arm, arms
 
 
+def _refuse_similar(name: str, arms: list[str]) -> None:
+    """Refuse two arms whose names differ in case or blanks only: they are one arm, written in two ways."""
+    first: dict[str, str] = {}
+    for arm in arms:
+        other = first.setdefault(arm.strip().casefold(), arm)
+        if other != arm:
+            raise ValueError(
+                f"arms {other!r} and {arm!r} of column {name!r} differ in case or blanks only: write them alike"
+            )
+
+
 def _numbers(table: "pa.Table", name: str, remedy: str) -> Floats:
     numbers: Floats = as_numbers(f"column {name!r}", column_array(table, name), "name another column")
     wrong = np.flatnonzero(~np.isfinite(numbers))
     if len(wrong):
-        state = "missing" if np.isnan(numbers[wrong[0]]) else "infinite"
+        missing = bool(np.isnan(numbers[wrong[0]]))
         raise ValueError(
-            f"column {name!r} is {state} in row {wrong[0]}, as in {len(wrong):,} of {len(numbers):,} rows: {remedy}"
+            f"column {name!r} is {'missing' if missing else 'infinite'} in row {wrong[0]}, as in {len(wrong):,} of "
+            f"{len(numbers):,} rows: {remedy if missing else 'correct it'}"
         )
     require_squarable(np.arange(len(numbers)), **{f"value of {name!r}": numbers})
+    refuse_vanishing(**{f"value of {name!r}": numbers})
     return numbers
 
 
