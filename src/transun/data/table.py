@@ -144,7 +144,7 @@ def as_ids(where: str, array: "pa.Array") -> "pa.Array":
     [7, None]
     >>> as_ids("column 'item'", pyarrow.array([7.0, 0.5]))
     Traceback (most recent call last):
-    ValueError: column 'item', row 1: 0.5 is a number, not an id; declare the column as Number()
+    ValueError: column 'item', row 1: 0.5 is a number, not an id; correct it, or declare the column as Number()
     """
     pa, compute = need("pyarrow"), need("pyarrow.compute")
     type_ = array.type
@@ -153,7 +153,8 @@ def as_ids(where: str, array: "pa.Array") -> "pa.Array":
         wrong = np.flatnonzero(~((np.trunc(numbers) == numbers) & (np.abs(numbers) <= _EXACT)) & ~np.isnan(numbers))
         if len(wrong):
             raise ValueError(
-                f"{where}, row {wrong[0]}: {numbers[wrong[0]]:g} is a number, not an id; declare the column as Number()"
+                f"{where}, row {wrong[0]}: {numbers[wrong[0]]:g} is a number, not an id; correct it, or declare the "
+                "column as Number()"
             )
         return compute.cast(array, pa.int64())
     if type_ == pa.large_string() or type_ == pa.int64():
@@ -208,16 +209,41 @@ def as_times(where: str, array: "pa.Array") -> "pa.Array":
     if pa.types.is_date(type_) or pa.types.is_null(type_):
         return compute.cast(array, pa.timestamp("us"))
     if type_ == pa.large_string():
-        for zone in (None, "UTC"):  # without an offset from UTC in every text, or with one
-            try:
-                return compute.cast(array, pa.timestamp("us", zone))
-            except pa.ArrowInvalid as error:
-                reason = str(error).splitlines()[0]
-        raise ValueError(f"{where} holds text that is no time as in 2022-04-25 13:05:00 ({reason})")
-    raise ValueError(
-        f"{where} holds {type_}, not times: cast it, e.g. pyarrow.compute.cast(column, pyarrow.timestamp('s')) "
-        "for seconds since 1970"
-    )
+        naive, zoned = (pa.timestamp("us", zone) for zone in (None, "UTC"))  # without an offset from UTC, or with one
+        rows = {type_: _first_unlike(array, type_) for type_ in (naive, zoned)}
+        for time_type, row in rows.items():
+            if row is None:
+                return compute.cast(array, time_type)
+        earlier, later = sorted(row for row in rows.values() if row is not None)
+        texts = [array[row].as_py() for row in (earlier, later)]
+        if earlier < later and any(_first_unlike(array.slice(later, 1), time_type) is None for time_type in rows):
+            raise ValueError(
+                f"{where} mixes times with and without an offset from UTC, as {texts[0]!r} in row {earlier} and "
+                f"{texts[1]!r} in row {later}: write all of them alike"
+            )
+        raise ValueError(f"{where}, row {later}: {texts[1]!r} is no time as in 2022-04-25 13:05:00; write it so")
+    raise ValueError(f"{where} holds {type_}, not times: write them as in 2022-04-25 13:05:00")
+
+
+def _first_unlike(array: "pa.Array", type_: "pa.DataType") -> int | None:
+    """The first row of a column of texts that cannot be read as a type; None where all can."""
+    pa, compute = need("pyarrow"), need("pyarrow.compute")
+
+    def readable(first: int, last: int) -> bool:
+        try:
+            compute.cast(array.slice(first, last - first), type_)
+        except pa.ArrowInvalid:
+            return False
+        return True
+
+    if readable(0, len(array)):
+        return None
+    # Rows before `low` can be read, and one of those from `low` to before `high` cannot.
+    low, high = 0, len(array)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if readable(low, middle) else (low, middle)
+    return low
 
 
 def targets(table: "pa.Table", name: str) -> np.ndarray:
