@@ -59,6 +59,11 @@ def test_a_change_ends_in_an_exit_code_of_one_and_says_what_and_since_when(log, 
         (("--time", "day", "--id", "order", "--every", "hour"), "--every is day, week or month, got 'hour'"),
         (("--time", "day", "--id", "order", "--since", "March"), "--since is a day as 2026-01-31, got 'March'"),
         (("--time", "day", "--id", "order", "--since", "2026-01-05"), "4 periods before the watch are too few"),
+        (
+            ("--time", "day", "--id", "order", "--since", "2001-01-05"),
+            "--since 2001-01-05 is not within the predictions",
+        ),
+        (("--time", "day", "--id", "order", "--by", "order"), "these name rows, not segments"),
         (("--time", "day", "--id", "country"), "predicted more than once"),
     ],
 )
@@ -66,3 +71,7 @@ def test_mistakes_are_one_line(log, run, arguments, message):
     if "country" in arguments:
         pl.read_csv("payments.csv").with_columns(country=pl.lit("FR")).write_csv("payments.csv")
     assert message in run("watch", "model", "predictions.csv", "--actual", "payments.csv", *arguments, code=2).err
+
+
+def test_two_tables_from_one_pipe_are_refused(log, run):
+    assert "cannot both come from standard input" in run("watch", "model", "-", "--actual", "-", *ARGUMENTS, code=2).err

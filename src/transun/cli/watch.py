@@ -9,7 +9,7 @@ import typer
 from transun.cli.app import app
 from transun.cli.options import By, Json
 from transun.cli.output import deliver
-from transun.cli.sources import load_trained, readable, require_writable
+from transun.cli.sources import STDIN, load_trained, readable, require_writable
 
 if TYPE_CHECKING:
     from transun.models.certificate import Certificate
@@ -54,6 +54,8 @@ def watch(
     Example: transun watch model predictions.csv --actual payments.csv --time day --id order --arrived paid
     """
     from transun.data import read_table
+    from transun.data.schema import require_columns
+    from transun.diagnosis.assessment import require_segments
     from transun.report.watching import WatchReport, watch_document, watch_json
     from transun.watching.reading import WatchColumns, join_arrivals
     from transun.watching.watch import watch as find_changes
@@ -62,8 +64,11 @@ def watch(
     require_writable(out)
     target, certificate = _promise(model)
     columns = WatchColumns(time, id_column, pred, target, arrived, tuple(dict.fromkeys(by or [])))
+    if predicted == STDIN and actual == STDIN:
+        raise ValueError("predictions and actual amounts cannot both come from standard input: name a file")
     with readable(predicted) as first, readable(actual) as second:
         tables = read_table(first), read_table(second)
+    require_segments(tables[0].select(require_columns(tables[0].column_names, columns.by)))
     rows, calendar, skipped = join_arrivals(*tables, columns, length)
     result = find_changes(rows, _first_period(since, rows, calendar), calendar.a_year)
     whole = None if certificate is None else certificate.whole.metrics.get("PGR")
@@ -104,4 +109,10 @@ def _first_period(since: str | None, rows: "PredictedRows", calendar: "Calendar"
         day = date.fromisoformat(since)
     except ValueError:
         raise ValueError(f"--since is a day as 2026-01-31, got {since!r}") from None
-    return int(calendar.period(np.array([day], "datetime64[D]"))[0])
+    period = int(calendar.period(np.array([day], "datetime64[D]"))[0])
+    if not 0 < period <= rows.last:
+        raise ValueError(
+            f"--since {since} is not within the predictions, of {calendar.name(0)} to {calendar.name(rows.last)}: a "
+            "watch begins after its history"
+        )
+    return period

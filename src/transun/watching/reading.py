@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from transun.data.magnitude import refuse_vanishing, require_squarable
 from transun.data.schema import given_names, require_columns
 from transun.data.table import as_ids, as_numbers, as_times, column_array
 from transun.support.arrays import Floats, Integers
@@ -115,6 +116,7 @@ def join_arrivals(
     days, pred = _days(predicted, columns.time), _numbers(predicted, columns.pred)
     calendar = Calendar(every, days.min())
     period = calendar.period(days)
+    _refuse_long_gap(columns.time, period, calendar)
     row = _rows_of_ids(predicted, actual, columns.id)
     amount = _numbers(actual, columns.target)
     matched = row >= 0
@@ -135,6 +137,11 @@ def join_arrivals(
         delay = arrived - period[row]
         last = int(max(arrived.max(), period.max()))
         early = delay < 0
+        if early.all():
+            raise ValueError(
+                f"every amount came before its prediction, by the columns {columns.time!r} and {columns.arrived!r}: "
+                "are these the right ones?"
+            )
         if early.any():
             skipped.append(
                 f"{early.sum():,} amounts were known in a period before that of their prediction and are left out, "
@@ -151,10 +158,29 @@ def _rows_of_ids(predicted: "pa.Table", actual: "pa.Table", name: str) -> Intege
     of_predicted, of_actual = (as_ids(f"column {name!r}", column_array(table, name)) for table in (predicted, actual))
     if of_predicted.type != of_actual.type:
         of_predicted, of_actual = (ids.cast(pa.large_string()) for ids in (of_predicted, of_actual))
+    if of_predicted.null_count:
+        row = int(np.argmax(of_predicted.is_null().to_numpy(zero_copy_only=False)))
+        raise ValueError(f"column {name!r}, row {row} of the predictions has no id: drop such rows, or fill them in")
     if len(of_predicted.unique()) < len(of_predicted):
         raise ValueError(f"column {name!r} has ids that were predicted more than once: keep one prediction of each")
     index = compute.index_in(of_actual, value_set=of_predicted)
     return np.asarray(compute.fill_null(index, -1).to_numpy(zero_copy_only=False), np.int64)
+
+
+def _refuse_long_gap(name: str, period: Integers, calendar: Calendar) -> None:
+    """Refuse predictions with a gap that is longer than all others together: the time after or before it is a mistake.
+
+    One date of 2099 among those of this year would begin the watch in 2098, where it finds nothing.
+    """
+    periods = np.unique(period)
+    gaps = np.diff(periods)
+    if len(gaps) > 1 and gaps.max() > np.median(gaps) * len(periods):
+        before, after = (periods[gaps.argmax() + step] for step in (0, 1))
+        row = int(np.flatnonzero(period == (before if before == periods[0] else after))[0])
+        raise ValueError(
+            f"column {name!r} has no time between {calendar.name(int(before))} and {calendar.name(int(after))}, longer "
+            f"than all the others together: correct it, as in row {row}, or leave the rows of one side out"
+        )
 
 
 def _days(table: "pa.Table", name: str) -> NDArray[np.datetime64]:
@@ -166,10 +192,12 @@ def _days(table: "pa.Table", name: str) -> NDArray[np.datetime64]:
 
 
 def _numbers(table: "pa.Table", name: str) -> Floats:
-    values: NDArray[Any] = as_numbers(f"column {name!r}", column_array(table, name))
+    values: NDArray[Any] = as_numbers(f"column {name!r}", column_array(table, name), "name another column")
     wrong = np.flatnonzero(~np.isfinite(values))
     if len(wrong):
         raise ValueError(f"column {name!r}, row {wrong[0]} holds no finite number: drop such rows, or correct them")
+    require_squarable(np.arange(len(values)), **{f"value of {name!r}": values})
+    refuse_vanishing(**{f"value of {name!r}": values})
     return np.asarray(values, np.float64)
 
 

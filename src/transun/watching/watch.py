@@ -161,9 +161,15 @@ def watch(rows: PredictedRows, since: int, periods_a_year: int, level: float = L
     if rows.last < since:
         raise ValueError("there is no period to watch: begin the watch earlier, or give later rows")
     predicted, amounts = rows.totals()
-    history = arrivals_by_delay(amounts)[:since].sum()
-    if not history > 0.0 or not predicted[:since].sum() > 0.0:
-        raise ValueError("nothing was predicted or nothing arrived before the watch: are ids and times the right ones?")
+    for what, total in (
+        ("predictions", predicted[:since].sum()),
+        ("amounts that arrived", arrivals_by_delay(amounts)[:since].sum()),
+    ):
+        if not total > 0.0:
+            raise ValueError(
+                f"the {what} before the watch add up to {total:g}, and must be more than 0: are columns, ids "
+                "and times the right ones?"
+            )
     known = _until(amounts, since - 1)
     curve = DelayCurve.of(known[:since], since - 1)
     watched = _Watch(since, periods_a_year, level, curve)
