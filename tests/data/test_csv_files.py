@@ -97,8 +97,23 @@ def test_bytes_of_zero_are_told(tmp_path):
 
 def test_a_broken_archive_is_told(tmp_path):
     path = written(tmp_path, gzip.compress(b"a,y\n" + b"1,2\n" * 100_000)[:-50], "t.csv.gz")
-    with pytest.raises(ValueError, match=r"t\.csv\.gz is no readable CSV file"):
+    with pytest.raises(ValueError, match=r"t\.csv\.gz is cut off or no gzipped file .*: write or download it again"):
         read_table(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "message"),
+    [
+        (gzip.compress(b"a,y\n1,2\n"), "t.csv", r"t\.csv is a gzipped file .*: end its name in \.gz"),
+        (b"PAR1\0\0PAR1", "t.csv", r"t\.csv is a Parquet file .*: end its name in \.parquet"),
+        (b"PK\x03\x04\0", "t.csv", r"t\.csv is a zip archive or a workbook .*: unpack it, or save it as CSV"),
+        (b"a,y\n1,2\n", "t.csv.gz", r"t\.csv\.gz is cut off or no gzipped file"),
+        (b"a,y\n1,2,3\n", "t.csv", r"t\.csv has 2 columns, and a line with 3, '1,2,3': correct it; .* in quotes"),
+    ],
+)
+def test_files_that_are_something_else_are_told(tmp_path, content, name, message):
+    with pytest.raises(ValueError, match=message):
+        read_table(written(tmp_path, content, name))
 
 
 def test_a_gzipped_pipe_is_recognised():

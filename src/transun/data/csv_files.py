@@ -27,6 +27,14 @@ __all__ = ["GZIP", "CsvLines", "Dialect", "empty_is_missing", "first_line", "rea
 GZIP = b"\x1f\x8b"
 """What a gzipped file begins with."""
 
+# What files of other formats begin with, what they are, and what to do with them.
+_OTHER_FORMATS = {
+    GZIP: ("a gzipped file", "end its name in .gz"),
+    b"PAR1": ("a Parquet file", "end its name in .parquet"),
+    b"PK\x03\x04": ("a zip archive or a workbook", "unpack it, or save it as CSV"),
+}
+# What pyarrow says of a line with too many fields, or too few.
+_WRONG_FIELDS = re.compile(r"Expected (\d+) columns, got (\d+): (.{0,60})")
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _HEAD_BYTES = 1 << 16
 _DELIMITERS = (",", ";", "\t", "|")
@@ -71,7 +79,10 @@ def sniff(file: Path) -> Dialect:
         with _opened(file) as stream:
             head = stream.read(_HEAD_BYTES)
     except (OSError, EOFError, zlib.error) as error:
-        raise ValueError(f"{file} is no readable CSV file: {first_line(error)}") from error
+        raise unreadable(file, error) from error
+    for beginning, (format, remedy) in _OTHER_FORMATS.items():
+        if head.startswith(beginning):
+            raise ValueError(f"{file} is {format} by its first bytes, and not CSV: {remedy}")
     encoding = "utf-16" if head.startswith(_UTF16) else "utf8"
     if encoding == "utf8" and b"\0" in head:
         raise ValueError(
@@ -126,6 +137,13 @@ def unreadable(file: Path, error: BaseException) -> ValueError:
     reason = first_line(error)
     if isinstance(error, UnicodeError) or "UTF8" in reason:
         return ValueError(f"{file} is not in UTF-8: {_CONVERT}")
+    if file.name.lower().endswith(".gz") and isinstance(error, (OSError, EOFError, zlib.error)):
+        return ValueError(f"{file} is cut off or no gzipped file ({reason}): write or download it again")
+    if fields := _WRONG_FIELDS.search(reason):
+        return ValueError(
+            f"{file} has {fields[1]} columns, and a line with {fields[2]}, {fields[3]!r}: correct it; a value with the "
+            "delimiter or a line break in it is written in quotes"
+        )
     return ValueError(f"{file} is no readable CSV file ({reason}): write it with a header line, in UTF-8")
 
 
