@@ -295,3 +295,17 @@ def test_one_text_among_numbers_is_named():
 def test_integers_above_64_bits_are_told(make):
     with pytest.raises(ValueError, match="integers above 2⁶³: give them as text"):
         infer(make({"x": [2**70, 2**70 + 1], "y": [1.0, 2.0]}), "y")
+
+
+def test_a_text_that_never_repeats_is_no_id_even_where_some_are_missing():
+    names = [None, *(f"u{row}" for row in range(1, 200))]
+    features = infer({"name": names, "item": [row % 3 for row in range(200)], "y": range(200)}, "y")
+    assert list(features.columns) == ["item"]
+    assert features.why["name"] == "another text in every row: nothing to learn for new ones"
+
+
+@pytest.mark.parametrize("form", ["{:02d}.{:02d}.2025", "{1:02d}/{0:02d}/2025", "2025/{1:02d}/{0:02d}"])
+def test_dates_that_cannot_be_read_as_times_are_named(form):
+    days = [form.format(row % 28 + 1, row % 12 + 1) for row in range(200)]
+    why = infer({"day": days, "y": range(200)}, "y").why["day"]
+    assert f"column 'day', row 0: {days[0]!r} is no time as in 2022-04-25 13:05:00; write it so" in why

@@ -50,6 +50,8 @@ _RUNNING = {"year", "yr", "week", "wk", "period", "season", "cohort", "date"}
 _RECURRING = {"day", "month", "quarter"}
 # Text that may be a number with thousands separated: a decimal comma is recognised when a file is read.
 _THOUSANDS = r"^\s*[+-]?\d{1,3}(,\d{3})+(\.\d+)?\s*$"
+# Text that begins as a date does, in whatever order of day, month and year.
+_DATE = r"^\s*(\d{1,2}[./-]\d{1,2}[./-]\d{2,4}|\d{4}[./-]\d{1,2}[./-]\d{1,2})\b"
 # Rows that a column is compared with the target in, and the correlation from which on it gives the target away.
 _COMPARED, _GIVEN_AWAY = 20_000, 0.99
 
@@ -130,8 +132,8 @@ class _ColumnFacts:
 
     @property
     def unique(self) -> bool:
-        """Whether every row has another value."""
-        return len(self.values) == len(self.array) > _MANY
+        """Whether every row that has a value has another one."""
+        return len(self.values) == len(self.array) - self.array.null_count > _MANY
 
     def is_type(self, *tests: str) -> bool:
         """Whether one of the tests `pyarrow.types.is_…` holds."""
@@ -224,9 +226,9 @@ def _text(facts: _ColumnFacts) -> Guess | None:
     with_thousands = compute.match_substring_regex(facts.values, _THOUSANDS)
     if compute.any(with_thousands).as_py() and compute.all(compute.or_(with_thousands, numeric)).as_py():
         return None, "numbers with commas, which may separate thousands or decimals: write 1234.5"
-    among_numbers = _text_among_numbers(facts, numeric)
+    remark = _text_among_numbers(facts, numeric) or _dates_in_other_forms(facts)
     if facts.unique:
-        return None, f"another text in every row: nothing to learn for new ones{among_numbers}"
+        return None, f"another text in every row: nothing to learn for new ones{remark}"
     for separator in _SEPARATORS:
         holding = compute.sum(compute.match_substring(facts.values, separator)).as_py()
         parts = compute.list_flatten(compute.split_pattern(facts.values, separator)).unique()
@@ -234,7 +236,7 @@ def _text(facts: _ColumnFacts) -> Guess | None:
         if holding >= 0.1 * len(facts.values) and len(parts) < len(facts.values):
             of = Id(min_count=_min_count(len(parts)))
             return Bag(Split(separator), of=of), f"text of {len(parts)} values between {separator!r}"
-    return Id(min_count=_min_count(len(facts.values))), f"text of {len(facts.values)} values{among_numbers}"
+    return Id(min_count=_min_count(len(facts.values))), f"text of {len(facts.values)} values{remark}"
 
 
 def _text_among_numbers(facts: _ColumnFacts, numeric: "pa.Array") -> str:
@@ -246,6 +248,18 @@ def _text_among_numbers(facts: _ColumnFacts, numeric: "pa.Array") -> str:
     text = facts.values[compute.index(numeric, False).as_py()]
     row = compute.index(facts.array, text).as_py()
     return f", numbers but for {others} such as {text.as_py()!r} in row {row}: correct it if they shall be numbers"
+
+
+def _dates_in_other_forms(facts: _ColumnFacts) -> str:
+    """A remark on dates that are not written as 2025-01-31: which of 1/2 and 2/1 is February, nobody can tell."""
+    compute = need("pyarrow.compute")
+    if compute.sum(compute.match_substring_regex(facts.values, _DATE)).as_py() < 0.9 * len(facts.values):
+        return ""
+    try:
+        as_times(f"column {facts.name!r}", facts.array)
+    except ValueError as error:
+        return f", mostly dates, which cannot be read as such: {error}"
+    return ""
 
 
 def _all_whole(facts: _ColumnFacts) -> bool:
