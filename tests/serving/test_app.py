@@ -1,5 +1,6 @@
 """The server over HTTP: numbers of the model, refusals with a sentence, metrics, feedback and the alert."""
 
+import asyncio
 import json
 
 import numpy as np
@@ -93,6 +94,11 @@ REFUSED = {
     "number": (400, lambda table: [row(table, 0), row(table, 1, price="cheap")], "column 'price', row 1: 'cheap'"),
     "id": (400, lambda table: row(table, 0, item=0.5), "column 'item', row 0: 0.5 is a number, not an id"),
     "time": (400, lambda table: row(table, 0, ordered="2024-13-01"), "column 'ordered', row 0"),
+    "text": (
+        400,
+        lambda table: row(table, 0, country="\ud800"),
+        "column 'country', row 0: '\\ud800' has half a character",
+    ),
     "column": (400, lambda table: [{"country": "DE"}], "row 0 has no column 'item'"),
     "no rows": (400, lambda table: [], "there are no rows"),
     "rows": (413, lambda table: [row(table, 0)] * 51, "51 rows are more than the 50 allowed"),
@@ -157,6 +163,7 @@ def test_wrong_feedback_is_not_counted(client, table):
         ({"ids": [known], "actual": [1, 2]}, "ids has 1 rows and actual has 2"),
         ({"ids": [known], "actual": [None]}, "actual, row 0 is null"),
         ({"ids": [known], "actual": ["much"]}, "column 'actual', row 0: 'much' is not a number"),
+        ({"ids": [known], "actual": [1e300]}, "the actual amount of row 0 is 1e+300, too large"),
         ({"ids": [known]}, "feedback is an object of"),
         ([], "feedback is an object of"),
         ({"rows": [{}], "actual": [1]}, "row 0 has no column 'country'"),
@@ -222,3 +229,22 @@ def test_an_exposure_is_a_column_and_multiplies(table):
 def test_limits_are_above_0(name):
     with pytest.raises(ValueError, match=f"the limit of {name} is 0"):
         Limits(**{name: 0})
+
+
+def test_a_client_that_leaves_is_no_error_of_the_server(model):
+    """The server is called as ASGI, whose test client cannot leave."""
+    app = create_app(Service(model, "nobody certified it"))
+    headers = [(b"content-type", b"application/json")]
+    scope = {"type": "http", "method": "POST", "path": "/predict", "headers": headers, "query_string": b""}
+    messages = [{"type": "http.request", "body": b"{", "more_body": True}, {"type": "http.disconnect"}]
+    sent = []
+
+    async def receive():
+        return messages.pop(0)
+
+    async def send(message):
+        sent.append(message)
+
+    asyncio.run(app(scope, receive, send))
+    assert sent[0]["status"] == 400
+    assert b"closed before the body was complete" in sent[1]["body"]

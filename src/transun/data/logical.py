@@ -93,6 +93,10 @@ class TextType(LogicalType):
     def from_json(self, value: Any) -> str:
         match value:
             case str():
+                try:
+                    value.encode()
+                except UnicodeEncodeError:
+                    raise ValueError(f"{shortened(value)} has half a character, which no text can hold") from None
                 return value
             case bool():
                 return str(value).lower()
@@ -265,12 +269,13 @@ class TimeType(LogicalType):
         return "a time with its offset from UTC as text, 2022-04-25T13:05:00Z or 2022-04-25T13:05:00+09:00"
 
     def from_json(self, value: Any) -> datetime:
+        what = self.json_form.partition(" as text")[0]
         try:
             time = datetime.fromisoformat(value)
         except (TypeError, ValueError):
-            raise ValueError(f"{shortened(value)} is not {self.json_form}") from None
+            raise ValueError(f"{shortened(value)} is not {what}") from None
         if (time.tzinfo is None) != (self.zone is None):
-            raise ValueError(f"{shortened(value)} is not {self.json_form}")
+            raise ValueError(f"{shortened(value)} is not {what}")
         return time
 
     def to_arrow(self, values: Sequence[Any]) -> "pa.Array":

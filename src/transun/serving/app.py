@@ -151,11 +151,14 @@ async def _body(request: "Request", most: int) -> bytes:
     if declared.isdecimal() and int(declared[:19]) > most:
         raise too_large
     parts, size = [], 0
-    async for part in request.stream():
-        size += len(part)
-        if size > most:
-            raise too_large
-        parts.append(part)
+    try:
+        async for part in request.stream():
+            size += len(part)
+            if size > most:
+                raise too_large
+            parts.append(part)
+    except need("starlette.requests").ClientDisconnect:
+        raise _RefusedError(400, "the connection was closed before the body was complete") from None
     return b"".join(parts)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from transun.data.columns import Chunk
 from transun.data.json_rows import JsonReader, parse_json
 from transun.data.logical import AnyType, FractionType
+from transun.data.magnitude import require_squarable
 from transun.data.shift import TableShift
 from transun.serving.feedback import Feedback, MadePredictions
 from transun.serving.promise import NoPromise, Promise
@@ -194,7 +195,9 @@ class Service:
         ]
         if None in amounts:
             raise ValueError(f"actual, row {amounts.index(None)} is null: leave out rows whose amount is not known")
-        return np.array(amounts, np.float64)
+        actual = np.array(amounts, np.float64)
+        require_squarable(np.arange(len(actual)), **{"actual amount": actual})
+        return actual
 
 
 def _require_equal(count: int, amounts: int, name: str) -> None:
