@@ -96,8 +96,8 @@ class TestBackbone:
         exported = torch.export.export(model, (batch,))
         torch.testing.assert_close(exported.module()(batch), model(batch))
 
-    # The compiler itself makes an instance of every autograd function that it traces.
-    @pytest.mark.filterwarnings("ignore:.*Function'> should not be instantiated:DeprecationWarning")
+    # What the compiler warns about while it traces, such as its own use of what is deprecated, differs by version.
+    @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
     def test_compiles_without_graph_breaks(self, backbone, batch, shared):
         explained = torch._dynamo.explain(prepared(backbone, shared))(batch)
         assert explained.graph_break_count == 0

@@ -2,6 +2,7 @@
 
 import json
 import re
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -223,11 +224,13 @@ class _Torch:
 
     @staticmethod
     def write(served: ServedModel, path: Path, document: str) -> Predict:
-        program = _trace(_FlatWeights(WithLookups(served)), _examples(served.inputs))
-        with path.open("wb") as file:
-            torch.export.save(_remove_squeezed_columns(program), file, extra_files={"transun.json": document})
-        with path.open("rb") as written:
-            return _with_numpy(torch.export.load(written).module())
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of torch, about its own parts; they differ between its versions
+            program = _trace(_FlatWeights(WithLookups(served)), _examples(served.inputs))
+            with path.open("wb") as file:
+                torch.export.save(_remove_squeezed_columns(program), file, extra_files={"transun.json": document})
+            with path.open("rb") as written:
+                return _with_numpy(torch.export.load(written).module())
 
 
 class _Compiled:
