@@ -17,9 +17,7 @@ def export(
     model: Model,
     out: Annotated[
         Path,
-        typer.Option(
-            "--out", help="File ending in .onnx, .pt2 (torch) or .aoti.pt2 (compiled); a folder with --format."
-        ),
+        typer.Option("--out", help="A file ending in .onnx, .pt2 or .aoti.pt2 (compiled); a folder with --format."),
     ],
     format_: Annotated[
         str | None,

@@ -45,10 +45,7 @@ class ServedTable:
         # A column that the network does not use is no input of the graph.
         used = {each.name: inputs[each.name] for each in self.session.get_inputs()}
         values: np.ndarray = self.session.run([output], used)[0].astype(np.float64)
-        if self.document["exposure"] is None:
-            return values
-        exposure = np.asarray(column(data, self.document["exposure"]), np.float64)
-        return (values.T * exposure).T  # quantiles have a column for each level
+        return values
 
 
 def column(data: Any, name: str) -> Any:
