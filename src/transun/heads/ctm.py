@@ -101,9 +101,11 @@ class CTM(TransformationModel):
         return torch.where(y <= self.transform.lower, -log_ndtr(h), super().nll(raw, y))
 
     def point(self, raw: Raw) -> Tensor:
-        first, steps = self._coefficients(raw)
+        # In double precision: coefficients of both signs cancel, and the order of a sum would show.
+        first, steps = self._coefficients((raw[0].double(),))
         above = normal_cdf(-first - (self._basis * steps.unsqueeze(-2)).sum(-1))
-        return self.transform.lower + torch.trapezoid(above, self._values.to(above.dtype))
+        mean = self.transform.lower + torch.trapezoid(above, self._values.to(above.dtype))
+        return mean.to(widen(raw[0]).dtype)
 
     def cdf(self, raw: Raw, v: Tensor) -> Tensor:
         low, high = self.transform.bounds
@@ -197,8 +199,10 @@ class CLTM(TransformationModel):
         return self._line(raw)[1].log() - math.log(self._scale) + self.axis.log_slope(y)
 
     def point(self, raw: Raw) -> Tensor:
-        alpha, beta = self._line(raw)
-        return self.axis.mean(self._centre - self._scale * alpha / beta, self._scale / beta)
+        # In double precision: where β is small, two large numbers cancel.
+        alpha, beta = self._line((raw[0].double(),))
+        mean = self.axis.mean(self._centre - self._scale * alpha / beta, self._scale / beta)
+        return mean.to(widen(raw[0]).dtype)
 
     def quantile(self, raw: Raw, level: float | Tensor) -> Tensor:
         """The v with Φ(h(v)) = level, (B,)."""

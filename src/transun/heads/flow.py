@@ -82,9 +82,10 @@ class SplineFlow(Hurdle):
         return ends[:, 0], ends[:, 1]
 
     def mean(self, parameters: Tensor) -> Tensor:
-        x = self._spline(parameters).inverse(self._nodes.to(parameters.dtype).expand(parameters.shape[0], -1))
+        # In double precision: a steep spline makes much of the last digits of its knots.
+        x = self._spline(parameters.double()).inverse(self._nodes.double().expand(parameters.shape[0], -1))
         # The product, not a matrix product: an amount of 1e12 beside one of 1 must not depend on the batch.
-        return (self._weights * self._target(x).clamp(max=self.upper)).sum(-1)
+        return (self._weights * self._target(x).clamp(max=self.upper)).sum(-1).to(parameters.dtype)
 
     def initial(self, x: Tensor) -> Tensor:
         n = torch.linspace(-_BOX, _BOX, self.bins + 1, dtype=x.dtype)

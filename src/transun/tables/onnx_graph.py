@@ -33,6 +33,12 @@ _NORMAL_FAR: tuple[float, ...] = (
     *(-2.549732539343734, 4.374664141464968, 2.938163982698783),
 )
 _NORMAL_FAR_DIVISOR = (0.007784695709041462, 0.3224671290700398, 2.445134137142996, 3.754408661907416)
+# The complementary error function is t·exp(-x² + P(t)) for x ≥ 0 and t = 1 / (1 + x/2), to a relative error of 1.2e-7:
+# the coefficients of P in Numerical Recipes (Press and others, section 6.2), the highest power first.
+_ERFC: tuple[float, ...] = (
+    *(0.17087277, -0.82215223, 1.48851587, -1.13520398, 0.27886807),
+    *(-0.18628806, 0.09678418, 0.37409196, 1.00002368, -1.26551223),
+)
 _LIBRARIES = ("onnx", "onnxscript", "onnxruntime")
 
 
@@ -136,12 +142,21 @@ def _translations() -> dict[Any, Any]:
         return op.Mul(op.Tanh(op.Mul(x, number(0.5, x))), op.Add(op.Exp(x), number(1.0, x)))
 
     def log1p(x: Any) -> Any:
+        return log1p_like(x, x)
+
+    def log1p_like(x: Any, like: Any) -> Any:
         """x·ln(w) / (w - 1) for w = 1 + x as rounded, whose rounding error cancels; x itself where w is 1."""
-        one = number(1.0, x)
+        one = number(1.0, like)
         w = op.Add(x, one)
         difference = op.Sub(w, one)
-        whole = op.Equal(difference, number(0.0, x))
+        whole = op.Equal(difference, number(0.0, like))
         return op.Where(whole, x, op.Mul(op.Log(w), op.Div(x, op.Where(whole, one, difference))))
+
+    def softplus(x: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
+        """max(x, 0) + ln(1 + e^-|x|), also in double precision, in which onnxruntime has none."""
+        scaled = x if beta == 1.0 else op.Mul(x, number(beta, x))
+        value = op.Add(op.Max(scaled, number(0.0, x)), log1p_like(op.Exp(op.Neg(op.Abs(scaled))), x))
+        return value if beta == 1.0 else op.Div(value, number(beta, x))
 
     def sigmoid(x: Any) -> Any:
         """1 / (1 + e⁻ˣ); the operation of that name is wrong by a quarter at -13 in onnxruntime, and 0 at -20."""
@@ -160,27 +175,36 @@ def _translations() -> dict[Any, Any]:
             return op.Neg(op.Clip(op.Neg(x), number(-max, x)))
         return op.Clip(x, number(min, x)) if max is None else op.Clip(x, number(min, x), number(max, x))
 
+    def polynomial(coefficients: Sequence[float], x: Any, like: Any) -> Any:
+        """A polynomial, in the precision of a value of torch's graph."""
+        value = number(coefficients[0], like)
+        for coefficient in coefficients[1:]:
+            value = op.Add(op.Mul(value, x), number(coefficient, like))
+        return value
+
+    def erfc(x: Any) -> Any:
+        """1 - erf(x), whose digits a difference would lose where it is small."""
+        size = op.Abs(x)
+        t = op.Reciprocal(op.Add(op.Mul(size, number(0.5, x)), number(1.0, x)))
+        upper = op.Mul(t, op.Exp(op.Sub(polynomial(_ERFC, t, x), op.Mul(size, size))))
+        return op.Where(op.Less(x, number(0.0, x)), op.Sub(number(2.0, x), upper), upper)
+
     def ndtri(p: Any) -> Any:
         """The quantile of the normal law, by rational functions of (p - ½)², or of √(-2 ln p) in the tails."""
-
-        def polynomial(coefficients: Sequence[float], x: Any) -> Any:
-            value = number(coefficients[0], p)
-            for coefficient in coefficients[1:]:
-                value = op.Add(op.Mul(value, x), number(coefficient, p))
-            return value
-
         tail = op.Min(p, op.Sub(number(1.0, p), p))
         root = op.Sqrt(op.Mul(op.Log(tail), number(-2.0, p)))
-        far = op.Div(polynomial(_NORMAL_FAR, root), polynomial((*_NORMAL_FAR_DIVISOR, 1.0), root))
+        far = op.Div(polynomial(_NORMAL_FAR, root, p), polynomial((*_NORMAL_FAR_DIVISOR, 1.0), root, p))
         centred = op.Sub(p, number(0.5, p))
         square = op.Mul(centred, centred)
-        near = op.Div(polynomial(_NORMAL_NEAR, square), polynomial((*_NORMAL_NEAR_DIVISOR, 1.0), square))
+        near = op.Div(polynomial(_NORMAL_NEAR, square, p), polynomial((*_NORMAL_NEAR_DIVISOR, 1.0), square, p))
         signed = op.Where(op.Less(centred, number(0.0, p)), far, op.Neg(far))
         return op.Where(op.Less(tail, number(_NORMAL_TAIL, p)), signed, op.Mul(near, centred))
 
     aten = torch.ops.aten
     return {
         torch.ops.prims.ndtri.default: ndtri,
+        aten.erfc.default: erfc,
+        aten.softplus.default: softplus,
         aten.expm1.default: expm1,
         aten.log1p.default: log1p,
         aten.sigmoid.default: sigmoid,
