@@ -1,7 +1,7 @@
 """Write docs/speed.md from benchmarks/results/*.json: the aims, then one section a file, in the order of their names.
 
-Results that are about coverage and not about speed have docs/coverage.md, and what follows for larger machines than
-those measured is docs/capacity.md, see capacity.py.
+Results that are not about speed have pages of their own, docs/coverage.md and docs/parity.md, and what follows for larger
+machines than those measured is docs/capacity.md, see capacity.py.
 `python benchmarks/page.py` writes the pages; `--check` fails if one is out of date. Every file is one table, see
 record.py. Nothing here depends on what was measured, so a new benchmark needs no change. The aims are in aims.py.
 """
@@ -19,11 +19,12 @@ ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
 PAGE = ROOT / "docs" / "speed.md"
 KEYS = {"what", "command", "machine", "columns", "rows", "notes"}
-COVERAGE_PAGE = ROOT / "docs" / "coverage.md"
 CAPACITY_PAGE = ROOT / "docs" / "capacity.md"
-COVERAGE = ("totals",)
-NO_TABLE = {"guard", *COVERAGE}  # guard: counts that tests compare with, of no interest to a reader
-COVERAGE_HEAD = """---
+# Results that are not about speed: the page of each, and how it begins.
+OTHERS = {
+    "totals": (
+        ROOT / "docs" / "coverage.md",
+        """---
 orphan: true
 ---
 
@@ -31,7 +32,21 @@ orphan: true
 
 How often intervals hold what they promise, over simulated worlds in which the truth is known; the guide on totals says
 what the numbers mean.
-"""
+""",
+    ),
+    "parity": (
+        ROOT / "docs" / "parity.md",
+        """---
+orphan: true
+---
+
+# Parity
+
+How far predictions of exported files are from those in Python; the guide on serving says what is in such a file.
+""",
+    ),
+}
+NO_TABLE = {"guard", *OTHERS}  # guard: counts that tests compare with, of no interest to a reader
 HEAD = """# Speed
 
 What the benchmarks measured, written by `make bench`. Times are of the machine that each section names; ratios are
@@ -64,16 +79,17 @@ def read_results(folder: Path = RESULTS) -> dict[str, Any]:
     return {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in files}
 
 
-def coverage_page(results: Path = RESULTS) -> str:
-    """The page of the coverage of intervals."""
-    found = {name: json.loads((results / f"{name}.json").read_text(encoding="utf-8")) for name in COVERAGE}
-    return "\n\n".join([COVERAGE_HEAD.rstrip(), *(section(name, result) for name, result in found.items())]) + "\n"
+def other_page(name: str, results: Path = RESULTS) -> str:
+    """The page of a result that is not about speed."""
+    result = json.loads((results / f"{name}.json").read_text(encoding="utf-8"))
+    return "\n\n".join([OTHERS[name][1].rstrip(), section(name, result)]) + "\n"
 
 
 def main(check: bool) -> int:
     """Write the pages, or say which is out of date."""
     stale = 0
-    pages = {PAGE: page(), COVERAGE_PAGE: coverage_page(), CAPACITY_PAGE: capacity_page(read_results())}
+    others = {path: other_page(name) for name, (path, _) in OTHERS.items()}
+    pages = {PAGE: page(), **others, CAPACITY_PAGE: capacity_page(read_results())}
     for path, text in pages.items():
         if not check:
             path.write_text(text, encoding="utf-8")
