@@ -1,7 +1,7 @@
 """How long a served model takes, by one ONNX file from raw columns or features: call by call, as ratios.
 
-Writes benchmarks/results/serving.json. Each pair of functions is called in turn with the same rows, so that other work
-on the machine slows both down.
+Writes benchmarks/results/serving.json. Each pair of functions is called in turn with the same rows. Times are those of
+the processor, on one thread, because other work on the machine would lengthen those of the clock.
 """
 
 import os
@@ -60,9 +60,9 @@ def alternate(calls: Mapping[str, Call], count: int) -> dict[str, np.ndarray]:
     times: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(count + count // 10):
         for name, call in calls.items():
-            began = time.perf_counter()
+            began = time.process_time()
             call()
-            times[name].append(1e3 * (time.perf_counter() - began))
+            times[name].append(1e3 * (time.process_time() - began))
     return {name: np.array(values[count // 10 :]) for name, values in times.items()}
 
 
@@ -113,9 +113,9 @@ def main() -> None:
                 print(*rows[-1], flush=True)
     write(
         "serving",
-        "Time of a call of an ONNX file from raw columns (networks) or features (boosters), over that of another way "
-        "to predict the same rows. Aims: a network with its bias branch on the last layer at most 1.03 of one without; "
-        "GTSRegressor by ONNX faster than one LightGBM through scikit-learn.",
+        "Processor time of a call of an ONNX file from raw columns (networks) or features (boosters), over that of "
+        "another way to predict the same rows. Aims: a network with its bias branch on the last layer at most 1.03 of "
+        "one without; GTSRegressor by ONNX faster than one LightGBM through scikit-learn.",
         ["this", "over", "rows a call", "median ms of this", "ratio of means", "of medians", "of 99th percentiles"],
         rows,
         [f"Calls in turn: {', '.join(f'{count:,} of {size} rows' for size, count in CALLS.items())}."],
