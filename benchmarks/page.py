@@ -1,6 +1,6 @@
 """Write docs/speed.md from benchmarks/results/*.json: the aims, then one section a file, in the order of their names.
 
-Results that are not about speed have pages of their own, docs/coverage.md and docs/parity.md, and what follows for larger
+Results that are not about speed have pages of their own, docs/coverage.md and docs/parity.md; what follows for larger
 machines than those measured is docs/capacity.md, see capacity.py.
 `python benchmarks/page.py` writes the pages; `--check` fails if one is out of date. Every file is one table, see
 record.py. Nothing here depends on what was measured, so a new benchmark needs no change. The aims are in aims.py.
