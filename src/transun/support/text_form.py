@@ -10,12 +10,13 @@ import inspect
 import math
 import types
 from collections.abc import Callable, Mapping
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Union, get_args, get_origin
 
 __all__ = ["arguments", "dumps", "parse"]
 
 # The text of a model is a line or a page long; anything longer is an accident or an attack.
 _MAX_LENGTH = 100_000
+_NO_HINT = inspect.Parameter.empty
 # What constructors raise for arguments of the wrong type or size, such as Log1p(upper="x") or BoxCox(0, 10**400).
 _WRONG_ARGUMENT = (ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError, TypeError)
 
@@ -137,9 +138,13 @@ def _call(name: str, build: Callable[..., Any], positional: list[Any], named: di
 def _hints(build: Callable[..., Any]) -> dict[str, Any]:
     """The types of the arguments, as far as they are written down and can be resolved."""
     try:
-        return get_type_hints(build.__init__ if isinstance(build, type) else build)
-    except (NameError, TypeError):
+        signature = inspect.signature(build, eval_str=True)
+    except (NameError, TypeError, ValueError):
         return {}
+    hints = {name: parameter.annotation for name, parameter in signature.parameters.items()}
+    return {
+        name: hint for name, hint in (hints | {"return": signature.return_annotation}).items() if hint is not _NO_HINT
+    }
 
 
 def _fits(value: Any, hint: Any) -> bool:
