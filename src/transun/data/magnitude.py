@@ -1,11 +1,10 @@
 """Numbers whose squares, cubes and fourth powers, of which intervals are made, are numbers too."""
 
 import numpy as np
-from numpy.typing import NDArray
+
+from transun.support.arrays import Floats
 
 __all__ = ["refuse_vanishing", "require_squarable"]
-
-Floats = NDArray[np.float64]
 
 _LARGEST = float(np.finfo(np.float32).max)
 _SMALLEST = float(np.finfo(np.float32).tiny)
