@@ -272,7 +272,7 @@ def test_times_of_every_type() -> None:
     with pytest.raises(ValueError, match=r"x, row 0: 'soon' is no time as in 2022"):
         as_times("x", pa.array(["soon"], pa.large_string()))
     mixed = pa.array(["2022-04-25T15:00:00", "2022-04-26", None, "2022-04-25T15:00:00+02:00"], pa.large_string())
-    for array, row in ((mixed, 3), (mixed[::-1], 1)):
+    for array, row in ((mixed, 3), (mixed[::-1], 2)):
         with pytest.raises(ValueError, match=rf"x mixes times with and without an offset.* row 0 and .* row {row}"):
             as_times("x", array)
     with pytest.raises(ValueError, match=r"x, row 2: '25\.04\.2022' is no time"):
