@@ -48,6 +48,15 @@ def test_mistakes_are_named(tables, message):
         join_arrivals(*tables, COLUMNS, "day")
 
 
+def test_segments_are_not_rows():
+    columns = WatchColumns("day", "id", "pred", "gmv", "paid", by=("shop",))
+    coarse, fine = (predicted(shop=[row % size for row in range(40)]) for size in (12, 40))
+    codes, titles = join_arrivals(coarse, actual(), columns, "day")[0].segments["shop"]
+    assert len(titles) == codes.max() + 1 == 11  # the ten commonest, and the others
+    with pytest.raises(ValueError, match="'shop' has 40 different values in 40 rows: these name rows, not segments"):
+        join_arrivals(fine, actual(), columns, "day")
+
+
 def test_a_prediction_a_month_has_no_gap_if_counted_by_day():
     months = [datetime.date(2024 + month // 12, month % 12 + 1, 1) for month in range(20)]
     table = pa.table({"id": range(20), "day": months, "pred": [1.0] * 20})

@@ -54,8 +54,6 @@ def watch(
     Example: transun watch model predictions.csv --actual payments.csv --time day --id order --arrived paid
     """
     from transun.data import read_table
-    from transun.data.schema import require_columns
-    from transun.diagnosis.assessment import require_segments
     from transun.report.watching import WatchReport, watch_document, watch_json
     from transun.watching.reading import WatchColumns, join_arrivals
     from transun.watching.watch import watch as find_changes
@@ -68,7 +66,6 @@ def watch(
         raise ValueError("predictions and actual amounts cannot both come from standard input: name a file")
     with readable(predicted) as first, readable(actual) as second:
         tables = read_table(first), read_table(second)
-    require_segments(tables[0].select(require_columns(tables[0].column_names, columns.by)))
     rows, calendar, skipped = join_arrivals(*tables, columns, length)
     result = find_changes(rows, _first_period(since, rows, calendar), calendar.a_year)
     whole = None if certificate is None else certificate.whole.metrics.get("PGR")

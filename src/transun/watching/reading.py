@@ -206,6 +206,11 @@ def _segments(table: "pa.Table", name: str) -> tuple[Integers, Sequence[str]]:
     pa, compute = need("pyarrow"), need("pyarrow.compute")
     texts = column_array(table, name).cast(pa.large_string())
     counts = {entry["values"]: entry["counts"] for entry in texts.drop_null().value_counts().to_pylist()}
+    if len(counts) > max(_MOST_SEGMENTS, len(texts) / 2):
+        raise ValueError(
+            f"column {name!r} has {len(counts):,} different values in {len(texts):,} rows: these name rows, not "
+            "segments; use a coarser column"
+        )
     common = sorted(counts, key=lambda value: (-counts[value], value))[:_MOST_SEGMENTS]
     codes = compute.fill_null(compute.index_in(texts, value_set=pa.array(common, pa.large_string())), len(common))
     codes = np.asarray(codes.to_numpy(zero_copy_only=False), np.int64)
