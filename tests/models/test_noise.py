@@ -49,4 +49,5 @@ def test_clusters_count_instead_of_rows():
 
 def test_what_is_not_known_is_not_claimed():
     assert "four times as many, 1,600" in replace(NOISE, training_rows=0).sentence()
-    assert "cannot be said" in replace(NOISE, actual=0.0).sentence()
+    for actual in (0.0, -1.0, 1e-300):  # the last one has a square of 0
+        assert "cannot be said" in replace(NOISE, actual=actual).sentence()

@@ -51,10 +51,11 @@ class Noise:
 
     @property
     def variation(self) -> float:
-        """V/E² of a unit; NaN where the actual total is not above 0."""
-        if not self.actual > 0.0 or self.units < 2:
+        """V/E² of a unit; NaN where the actual total is not above 0, or too small to be squared."""
+        square = self.actual**2
+        if not (self.actual > 0.0 and square > 0.0) or self.units < 2:
             return math.nan
-        return self.squares * self.units**2 / ((self.units - 1) * self.actual**2)
+        return self.squares * self.units**2 / ((self.units - 1) * square)
 
     @property
     def held_out(self) -> float:
@@ -83,7 +84,7 @@ class Noise:
         (0.081, 0.041)
         """
         if math.isnan(self.variation):
-            return "How well the total is known cannot be said, as the actual total is not above 0."
+            return "How well the total is known cannot be said, as the actual total is not above 0 or has no square."
         unit = "row" if self.cluster is None else f"value of {self.cluster!r}"
         counted = "rows" if self.cluster is None else f"values of {self.cluster!r}"
         text = (
