@@ -133,7 +133,7 @@ class _ColumnFacts:
     @property
     def unique(self) -> bool:
         """Whether every row that has a value has another one."""
-        return len(self.values) == len(self.array) - self.array.null_count > _MANY
+        return bool(len(self.values) == len(self.array) - self.array.null_count > _MANY)
 
     def is_type(self, *tests: str) -> bool:
         """Whether one of the tests `pyarrow.types.is_…` holds."""
