@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from transun import load
-from transun.data import read_table
+from transun.data import HoldOutGroups, read_table
 from transun.data.holdout import Split
 from transun.tables import folder
 from transun.tables.folder import survey_folder
@@ -71,6 +71,19 @@ def test_rates_and_calibration_rows_of_a_folder(here, run):
     total = model.predict(test).double().sum().item() / test["gmv"].to_numpy().sum()
     assert certificate["whole"]["metrics"]["PGR"]["value"] == pytest.approx(total, rel=1e-6)
     assert model.seen_share(read_table(surveyed.calibration)) == pytest.approx(1.0, abs=0.1)
+
+
+def test_groups_held_out_are_the_units_of_the_certificate(here, run):
+    run(*FIT, "--stream", "--holdout", "group:item_id")
+    noise = json.loads((here / "model" / "certificate.json").read_text())["noise"]
+    split = Split(HoldOutGroups("item_id"), test_share=0.2)
+    surveyed = survey_folder(here / "orders", "gmv", split, progress=False)
+    test = read_table(surveyed.test)
+    assert (noise["cluster"], noise["units"]) == ("item_id", len(test["item_id"].unique()))
+    # The errors y - Rŷ of an item are added up before they are squared.
+    y, pred = test["gmv"].to_numpy(), load(here / "model").predict(test).double().numpy()
+    errors = np.bincount(test["item_id"].to_numpy(), y - y.sum() / pred.sum() * pred)
+    assert noise["squares"] == pytest.approx((errors**2).sum(), rel=1e-5)
 
 
 def test_a_model_is_debiased_on_a_folder_that_is_streamed(here, run):

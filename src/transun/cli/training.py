@@ -254,7 +254,11 @@ class RowsInFolder(SplitRows):
     def assess(self, model: "TableModel", by: Sequence[str], group: "Group") -> "ModelAssessment":
         from transun.diagnosis.evaluation import evaluate_model
 
-        return group.from_leader(lambda: evaluate_model(model, self.folder.test, by, progress=self.progress).assessment)
+        def assessed() -> "ModelAssessment":
+            test, cluster = self.folder.test, self.split.rule.cluster
+            return evaluate_model(model, test, by, cluster=cluster, progress=self.progress).assessment
+
+        return group.from_leader(assessed)
 
     def seen_share(self, model: "TableModel") -> float:
         return model.seen_share(self.folder.test_sample)
