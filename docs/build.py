@@ -143,14 +143,17 @@ def coverage_block() -> str:
                 _range(whole, "refused, %"),
                 _range(whole, "covered, %"),
                 _range(segments, "covered, %"),
+                _range(whole, "refused by labelled rows alone, %"),
+                _range(whole, "covered by labelled rows alone, %"),
                 _range(whole, "± 1.96 standard errors cover, %"),
                 _range(expected, "ppi-aipw covers, %"),
                 _range(expected, "width to ppi-aipw", 2),
                 _range(expected, "width to ppi-aipw, both at 95 %", 2),
             ]
         )
-    header = ["amounts", "labelled", "refused, %", "covered, %", "covered in segments, %", "± 1.96 errors, %"]
-    return table([*header, "ppi-aipw, %", "width to it", "width, both at 95 %"], rows)
+    header = ["amounts", "labelled", "refused, %", "covered, %", "covered in segments, %"]
+    alone = ["no certificate: refused, %", "covered, %"]
+    return table([*header, *alone, "± 1.96 errors, %", "ppi-aipw, %", "width to it", "width, both at 95 %"], rows)
 
 
 def small_segments_block() -> str:
@@ -185,7 +188,9 @@ def parity_block() -> str:
 
 
 def _range(lines: list[dict[str, Any]], column: str, digits: int = 1) -> str:
-    values = [line[column] for line in lines]
+    values = [line[column] for line in lines if line[column] is not None]
+    if not values:
+        return "–"
     low, high = (f"{end:.{digits}f}" for end in (min(values), max(values)))
     return low if low == high else f"{low} to {high}"
 

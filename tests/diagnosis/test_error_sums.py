@@ -7,32 +7,40 @@ import pytest
 from scipy import optimize, stats
 
 from transun.diagnosis.error_sums import Composition, ErrorSums
+from transun.diagnosis.tail import AmountTail
+
+LIGHT, INDEX = AmountTail(0.3, 0.01, 1000), 0.3
+
+
+def again(units):
+    """How often the largest error is counted again: 45·ξ²/∛n."""
+    return 45.0 * INDEX**2 / units ** (1 / 3)
 
 
 def test_sums_are_those_of_scipy():
     errors = stats.gamma(2.0).rvs(500, random_state=0)
-    sums = ErrorSums.of(errors)
+    sums = ErrorSums.of(errors, LIGHT)
     assert sums.squares == pytest.approx(500 * errors.var())
     assert sums.cubes == pytest.approx(500 * stats.skew(errors) * errors.std() ** 3)
     assert sums.fourths == pytest.approx(500 * stats.kurtosis(errors, fisher=False) * errors.var() ** 2)
 
 
 def test_even_errors_get_students_interval():
-    """Errors of ±1 have kurtosis 1; the one that may still come adds half a square, and a trace of skewness."""
-    found = ErrorSums.of(np.tile([-1.0, 1.0], 50)).interval(7.0, Composition(scale=3.0), 0.99)
-    low, high = stats.t.interval(0.99, 99, loc=7.0, scale=3.0 * math.sqrt(100 * 100 / 99 + 0.5))
-    assert (found.low, found.high) == pytest.approx((low, high), rel=1e-3)
+    """Errors of ±1 have kurtosis 1; what may still come adds a part of a square, and a trace of skewness."""
+    found = ErrorSums.of(np.tile([-1.0, 1.0], 50), LIGHT).interval(7.0, Composition(scale=3.0), 0.99)
+    low, high = stats.t.interval(0.99, 99, loc=7.0, scale=3.0 * math.sqrt(100 * 100 / 99 + again(100)))
+    assert (found.low, found.high) == pytest.approx((low, high), rel=1e-2)
 
 
 def test_ends_are_where_halls_cubic_meets_students_quantiles():
-    """The cubic of Hall (1992) for a mean, with the moments of the sample and half of its largest error again."""
+    """The cubic of Hall (1992) for a mean, with the moments of the sample and a part of its largest error again."""
     errors = stats.gamma(1.5).rvs(300, random_state=1)
-    sums, n = ErrorSums.of(errors), 300
+    sums, n = ErrorSums.of(errors, LIGHT), 300
     u = errors - errors.mean()
     largest = u[np.abs(u).argmax()]
-    squares = (u**2).sum() * n / (n - 1) + 0.5 * largest**2
-    skew = math.sqrt(n) * ((u**3).sum() + 0.5 * largest**3) / squares**1.5
-    freedom = 2 / (((u**4).sum() + 0.5 * largest**4) / squares**2 - 1 / n)
+    squares = (u**2).sum() * n / (n - 1) + again(n) * largest**2
+    skew = math.sqrt(n) * ((u**3).sum() + again(n) * largest**3) / squares**1.5
+    freedom = 2 / (((u**4).sum() + again(n) * largest**4) / squares**2 - 1 / n)
 
     def cubic(t):
         return t + skew * t**2 / (3 * math.sqrt(n)) + skew**2 * t**3 / (27 * n) + skew / (6 * math.sqrt(n))
@@ -45,7 +53,7 @@ def test_ends_are_where_halls_cubic_meets_students_quantiles():
 
 def test_with_as_many_new_rows_as_labelled_ones_skewness_of_both_cancels():
     """D = Σu - Σu' has no skewness; what is left is that the variance is estimated from one side alone."""
-    sums = ErrorSums.of(stats.expon().rvs(1000, random_state=2))
+    sums = ErrorSums.of(stats.expon().rvs(1000, random_state=2), LIGHT)
     alone = sums.interval(0.0, Composition(1.0), 0.95)
     both = sums.interval(0.0, Composition(1.0, luck=(1.0, 1.0)), 0.95)
     assert both.high - both.low == pytest.approx(math.sqrt(2) * (alone.high - alone.low), rel=0.02)
@@ -53,7 +61,7 @@ def test_with_as_many_new_rows_as_labelled_ones_skewness_of_both_cancels():
 
 
 def test_four_times_the_labels_halve_an_interval_without_luck():
-    sums = ErrorSums.of(np.tile([-1.0, 1.0], 50))
+    sums = ErrorSums.of(np.tile([-1.0, 1.0], 50), LIGHT)
     assert sums.units_to_halve(Composition(2.0)) == pytest.approx(400)
     assert sums.units_to_halve(Composition(1.0, luck=(1.0, 1.0))) == math.inf
     # Variances 9 and 1 of labels and luck, together 10: a quarter is 2.5, of which 1.5 is left to the labels.
@@ -61,15 +69,17 @@ def test_four_times_the_labels_halve_an_interval_without_luck():
 
 
 def test_refusals_give_their_reason():
-    assert "29 labelled" in ErrorSums.of(np.arange(29.0)).refusal()
-    assert ErrorSums.of(np.arange(30.0)).refusal() == ""
-    power_law = stats.pareto(1.5).ppf((np.arange(5000) + 0.5) / 5000)
-    assert "tail index" in ErrorSums.of(power_law).refusal()
-    assert "carries 99%" in ErrorSums.of(np.append(np.linspace(-1, 1, 200), 100.0)).refusal()
+    assert "59 labelled" in ErrorSums.of(np.arange(59.0), LIGHT).refusal()
+    assert ErrorSums.of(np.arange(60.0), LIGHT).refusal() == ""
+    assert "tail index 0.70" in ErrorSums.of(np.arange(60.0), AmountTail(0.7, 0.1, 100)).refusal(assumed=True)
+    doubtful = ErrorSums.of(np.arange(60.0), AmountTail(0.45, 0.1, 100))
+    assert "nothing shows" in doubtful.refusal()
+    assert doubtful.refusal(assumed=True) == ""
+    assert "carries 99%" in ErrorSums.of(np.append(np.linspace(-1, 1, 200), 100.0), LIGHT).refusal()
 
 
 def test_errors_that_are_all_equal_allow_no_interval():
-    sums = ErrorSums.of(np.full(50, 3.0))
-    assert "the errors of all 50 labelled are the same" in sums.refusal()
+    sums = ErrorSums.of(np.full(70, 3.0), LIGHT)
+    assert "the errors of all 70 labelled are the same" in sums.refusal()
     found = sums.interval(9.0, Composition(2.0), 0.95)  # a point, which nobody is shown
     assert (found.low, found.high) == (9.0, 9.0)

@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from transun.report.total import TotalReport, total_document, total_json
 from transun.totals import total_of
@@ -53,8 +54,8 @@ def test_what_would_halve_the_interval_is_said(answered):
     whole = answered.totals.whole
     assert math.isinf(whole.units_to_halve)  # 500 new rows beside 400 labelled ones: luck is nearly half
     assert "the luck of the new rows themselves" in total_document(answered).markdown()
-    many = report(RNG.gamma(2.0, 3.0, 40))
-    assert f"About {many.totals.whole.units_to_halve:,.0f} labelled instead of 40" in total_document(many).markdown()
+    few = report(RNG.gamma(2.0, 3.0, 70))
+    assert f"About {few.totals.whole.units_to_halve:,.0f} labelled instead of 70" in total_document(few).markdown()
 
 
 def test_a_cap_is_mentioned():
@@ -63,4 +64,11 @@ def test_a_cap_is_mentioned():
 
 def test_a_segment_without_an_interval_has_its_reason_below_the_table():
     page = total_document(report(np.append(RNG.gamma(2.0, 3.0, 399), 1e6))).markdown()
-    assert "south: There is no interval of the total, because one of 200 errors carries" in page
+    assert "south: no interval, because one of 200 errors carries" in page
+
+
+def test_segments_without_an_interval_for_one_reason_are_named_together():
+    heavy = 3.0 * stats.pareto(1.1).ppf((RNG.permutation(400) + 0.5) / 400)
+    page = total_document(report(heavy)).markdown()
+    assert page.count("no interval, because the largest amounts fall off so slowly") == 1
+    assert "south: no interval, because the largest" in page

@@ -5,13 +5,14 @@ import pytest
 from scipy import stats
 
 from transun.diagnosis.error_sums import ErrorSums
+from transun.diagnosis.tail import AmountTail, relative_amounts
 from transun.models.noise import Noise
 from transun.totals import total_of
 from transun.totals.certified import certified_total
 
 
 def noise_of(pred, y):
-    sums = ErrorSums.of(y - y.sum() / pred.sum() * pred)
+    sums = ErrorSums.of(y - y.sum() / pred.sum() * pred, AmountTail.of(relative_amounts(y, pred)))
     tail = (sums.tail.index, sums.tail.error, sums.tail.count)
     powers = (sums.squares, sums.cubes, sums.fourths, sums.largest)
     return Noise(900, len(y), len(y), None, float(y.sum()), float(pred.sum()), *powers, *tail)

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from transun.totals.difference import estimate_total
+from transun.diagnosis.tail import AmountTail
+from transun.totals.difference import estimate_total, labelled_tail
 from transun.totals.rows import Rows
 
 
@@ -17,22 +18,16 @@ def world(rows, seed=0, noise=0.5):
     return mean, mean * np.exp(noise * rng.standard_normal(rows) - noise**2 / 2)
 
 
-def rows_of(name, pred, y=None, **more):
-    return Rows.of(name, pred, y, **more)
-
-
 PRED, Y = world(400)
 NEW, _ = world(2000, seed=1)
 
 
-def estimate(new=NEW, pred=PRED, y=Y, **more):
-    keywords = {"level": 0.95, "expected": False} | {
-        name: more.pop(name) for name in ("expected", "cap") if name in more
-    }
-    sides = {name: {key: values[side] for key, values in more.items()} for side, name in enumerate(("new", "labelled"))}
-    return estimate_total(
-        Rows.of("new", new, **sides["new"]), Rows.of("labelled", pred, y, **sides["labelled"]), **keywords
-    )
+def estimate(new=NEW, pred=PRED, y=Y, *, expected=False, cap=math.inf, assumed=True, tail=None, **more):
+    sides = [{key: values[side] for key, values in more.items()} for side in range(2)]
+    labelled = Rows.of("labelled", pred, y, **sides[1])
+    tail = tail or labelled_tail(labelled.capped(cap))
+    rows = Rows.of("new", new, **sides[0])
+    return estimate_total(rows, labelled, 0.95, tail, expected=expected, cap=cap, assumed=assumed)
 
 
 def test_the_estimate_is_that_of_a_regression():
@@ -123,6 +118,22 @@ def test_an_infinite_variance_is_refused_and_the_cap_that_it_names_works():
     assert estimate(pred=np.ones(2000), y=y, new=np.ones(5000), cap=cap).answered
 
 
+def test_an_interval_needs_proof_of_a_finite_variance_or_the_assumption():
+    """Of ξ = 0.3 ± 0.2 nobody knows whether it is below ½; it takes k = 1.645²·1.09 / 0.2², and (k / 27)^(4/3) rows."""
+    doubtful, light = AmountTail(0.3, 0.2, 27), AmountTail(0.3, 0.1, 109)
+    assert "nothing shows that the variance" in estimate(assumed=False, tail=doubtful).refusal
+    assert "about 3.8 times as many rows" in estimate(assumed=False, tail=doubtful).remedy
+    assert estimate(assumed=False, tail=light).answered
+    assert estimate(tail=doubtful).answered
+    assert "variance is infinite" in estimate(tail=AmountTail(0.8, 0.1, 100)).refusal
+
+
+def test_the_heavier_the_tail_the_wider_the_interval():
+    widths = [(found := estimate(tail=AmountTail(index, 0.05, 500))).high - found.low for index in (0.1, 0.3, 0.5)]
+    assert widths == sorted(widths)
+    assert widths[0] < widths[-1]
+
+
 def test_one_row_that_decides_is_refused():
     y = np.append(Y, 1e5)
     found = estimate(pred=np.append(PRED, 1.0), y=y)
@@ -130,10 +141,10 @@ def test_one_row_that_decides_is_refused():
     assert "label about 4,010" in found.remedy
 
 
-@pytest.mark.parametrize("count", [0, 1, 29])
+@pytest.mark.parametrize("count", [0, 1, 59])
 def test_few_labels_are_refused_with_how_many_are_missing(count):
     found = estimate(pred=PRED[:count], y=Y[:count])
-    assert f"at least {30 - count} more" in found.remedy
+    assert f"at least {60 - count} more" in found.remedy
 
 
 def test_95_of_100_intervals_cover_where_plain_ones_do_not():

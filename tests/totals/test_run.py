@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from transun import MSE, Recipe, hold_out, total, total_of, train
+from transun.totals import AmountTail, relative_amounts
 
 pa = pytest.importorskip("pyarrow")
 
@@ -42,16 +44,22 @@ def test_a_table_and_its_predictions_have_one_total(model):
 
 
 def test_a_segment_has_the_total_of_its_rows(model):
-    (by_shop,) = total(model, NEW, LABELLED, by=["shop"], cluster="user").segments
+    (by_shop,) = total(model, NEW, LABELLED, by=["shop"], cluster="user", finite_variance=True).segments
     assert set(by_shop.totals) == {"north", "south", "missing"}
     north = [table.filter(pa.compute.equal(table["shop"], "north")) for table in (NEW, LABELLED)]
-    found = by_shop.totals["north"]
-    assert (found.low, found.value, found.high) == ends(total(model, *north, cluster="user").whole)
+    found, alone = by_shop.totals["north"], total(model, *north, cluster="user", finite_variance=True).whole
+    assert (found.value, found.units) == (pytest.approx(alone.value), alone.units)
+    # The tail of a segment is that of all labelled rows, which know it better.
+    assert found.high - found.low == pytest.approx(alone.high - alone.low, rel=0.05)
 
 
 def test_clusters_of_tables_are_those_of_arrays(model):
-    found = total(model, NEW, LABELLED, cluster="user").whole
-    units = {"cluster": NEW["user"].to_pylist(), "labelled_cluster": LABELLED["user"].to_pylist()}
+    found = total(model, NEW, LABELLED, cluster="user", finite_variance=True).whole
+    units = {
+        "finite_variance": True,
+        "cluster": NEW["user"].to_pylist(),
+        "labelled_cluster": LABELLED["user"].to_pylist(),
+    }
     pred = [model.predict(table).double() for table in (NEW, LABELLED)]
     assert (found.low, found.value, found.high) == ends(total_of(*pred, LABELLED["gmv"].to_numpy(), **units).whole)
     assert found.units == len(set(LABELLED["user"].to_pylist())) < found.labelled
@@ -93,7 +101,7 @@ def test_mistakes_are_named(model, keywords, message):
 
 
 def test_a_segment_without_labels_has_no_interval():
-    found = total_of(np.ones(80), np.ones(40), np.arange(40.0), segment=["a", "b"] * 40, labelled_segment=["a"] * 40)
+    found = total_of(np.ones(80), np.ones(60), np.arange(60.0), segment=["a", "b"] * 40, labelled_segment=["a"] * 60)
     a, b = found.segments[0].totals.values()
     assert a.answered
     assert "there are 0 labelled" in b.refusal
@@ -186,3 +194,31 @@ def test_labelled_rows_of_another_kind_are_told(model):
     assert total(model, NEW, LABELLED).remarks == ()
     (remark,) = total(model, NEW, other).remarks
     assert remark.startswith("labelled rows, column 'item': 600 of 600 values (100.0 %) were not seen in training")
+
+
+class TestTail:
+    """Rows that have no part in the interval show whether there can be one; see the guide on totals."""
+
+    y = stats.lognorm(1.0).ppf((np.arange(300) + 0.5) / 300)
+    rows = (np.ones(900), np.ones(300), y)
+
+    def test_few_labelled_rows_of_a_long_tail_prove_nothing_alone(self):
+        found = total_of(*self.rows)
+        assert "nothing shows that the variance" in found.whole.refusal
+        assert not found.shown
+        assert total_of(*self.rows, finite_variance=True).whole.answered
+
+    def test_other_rows_prove_it(self):
+        many = stats.lognorm(1.0).ppf((np.arange(5000) + 0.5) / 5000)
+        found = total_of(*self.rows, tail=AmountTail.of(relative_amounts(many, np.ones(5000))))
+        assert found.whole.answered
+        assert found.shown
+
+    def test_other_rows_disprove_it(self):
+        heavy = AmountTail.of(stats.pareto(1.5).ppf((np.arange(5000) + 0.5) / 5000))
+        assert "tail index" in total_of(*self.rows, tail=heavy, finite_variance=True).whole.refusal
+
+    def test_amounts_that_a_cap_cuts_have_a_variance(self):
+        heavy = AmountTail.of(stats.pareto(1.5).ppf((np.arange(5000) + 0.5) / 5000))
+        assert total_of(*self.rows, tail=heavy, cap=5.0).whole.answered
+        assert not total_of(*self.rows, tail=heavy, cap=1e9).whole.answered

@@ -114,8 +114,8 @@ def predict(
         typer.echo(f"{rows:,} predictions written to {out}")
         if total is not None:
             typer.echo(
-                f"{total.sentence()} This holds for rows like those of the certificate; the predictions alone add up "
-                f"to {number(predicted)}."
+                f"{total.sentence()} This holds for rows like those of the certificate, with amounts of finite "
+                f"variance; the predictions alone add up to {number(predicted)}."
             )
     show_shift(shift)
 

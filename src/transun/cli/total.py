@@ -28,6 +28,14 @@ def total(
     cap: Annotated[
         float | None, typer.Option("--cap", help="Count amounts above this as this, for a total of capped amounts.")
     ] = None,
+    finite_variance: Annotated[
+        bool,
+        typer.Option(
+            "--finite-variance",
+            help="Take the variance of the amounts to be finite where neither the certificate nor the labelled rows "
+            "show it, as where amounts have an upper end.",
+        ),
+    ] = False,
     out: Annotated[Path, typer.Option("--out", help="Folder for total.html, .md and .json.", file_okay=False)] = Path(
         "total"
     ),
@@ -37,8 +45,9 @@ def total(
     """Say what rows without a target will add up to, with an interval, overall and by segment.
 
     Predictions of the new rows are corrected by what they miss on labelled rows, so that the total is right even where
-    the model is not. Where single amounts decide, no interval is given, with the reason and what would allow one. Exit
-    codes: 0 done, also without an interval, 2 a mistake in the call or the data, 130 interrupted.
+    the model is not. Where single amounts decide, or where neither the certificate nor the labelled rows show that the
+    variance of the amounts is finite, no interval is given, with the reason and what would allow one. Exit codes: 0
+    done, also without an interval, 2 a mistake in the call or the data, 130 interrupted.
 
     Example: transun total model new.csv --labelled labelled.csv --by country --out total
     """
@@ -47,6 +56,7 @@ def total(
     from transun.report.formatting import visible_line
     from transun.report.total import TotalReport, total_document, total_json
     from transun.support.extras import require
+    from transun.totals import certified_tail
     from transun.totals import total as estimate
 
     require("pyarrow", "scipy")
@@ -64,6 +74,8 @@ def total(
             weight=weight,
             level=level,
             cap=math.inf if cap is None else cap,
+            tail=certified_tail(model),
+            finite_variance=finite_variance,
             progress=progress,
         )
     for remark in totals.remarks:

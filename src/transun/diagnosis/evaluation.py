@@ -29,7 +29,7 @@ from transun.diagnosis.passes import first_pass, second_pass, segment_codes
 from transun.diagnosis.reading import ArrayRows, ColumnNames, ColumnRows, RowSource, usable_rows
 from transun.diagnosis.result import Assessment, Covered, ModelAssessment
 from transun.diagnosis.segmentation import Integers
-from transun.diagnosis.tail import ErrorTail
+from transun.diagnosis.tail import AmountTail, relative_amounts
 from transun.metrics import STANDARD, Estimate, SampleMetric
 from transun.models.certificate import Certificate, Measured, Part, write_certificate
 from transun.models.description import describe_model
@@ -54,6 +54,7 @@ __all__ = [
     "evaluate_model",
     "evaluate_rows",
     "noise_errors",
+    "noise_tail",
     "segment_columns",
     "unit_codes",
     "whole_part",
@@ -392,8 +393,13 @@ def _of_rows(assessed: Assessment, trained: TableModel, rows: ArrayRows, cluster
 
 def _unit_errors(ratio: float, pred: Floats, y: Floats, weight: Floats, unit: Integers | None = None) -> ErrorSums:
     """The errors w(y - Rŷ) of each unit at the ratio R of actual to predicted total."""
-    errors = weight * (y - (ratio if math.isfinite(ratio) else 1.0) * pred)
-    return ErrorSums.of(errors[weight > 0.0] if unit is None else np.bincount(unit, errors).astype(np.float64))
+    counted = weight > 0.0
+    sums = [values[counted] for values in (weight * y, weight * pred)]
+    if unit is not None:
+        codes = np.unique(unit[counted], return_inverse=True)[1]
+        sums = [np.bincount(codes, values).astype(np.float64) for values in sums]
+    tail = AmountTail.of(relative_amounts(*sums))
+    return ErrorSums.of(sums[0] - (ratio if math.isfinite(ratio) else 1.0) * sums[1], tail)
 
 
 def _of_model(
@@ -420,8 +426,12 @@ def _of_model(
 
 def noise_errors(noise: Noise) -> ErrorSums:
     """The errors that a noise was measured by."""
-    tail = ErrorTail(noise.tail_index, noise.tail_error, noise.tail_count)
-    return ErrorSums(noise.units, noise.squares, noise.cubes, noise.fourths, noise.largest, tail)
+    return ErrorSums(noise.units, noise.squares, noise.cubes, noise.fourths, noise.largest, noise_tail(noise))
+
+
+def noise_tail(noise: Noise) -> AmountTail:
+    """The tail of the amounts that a noise was measured by."""
+    return AmountTail(noise.tail_index, noise.tail_error, noise.tail_count)
 
 
 def _covered(pred: Floats, y: Floats, divisions: Sequence[_Division]) -> tuple[Covered, ...]:

@@ -29,9 +29,9 @@ class Noise:
         cubes: Σe³.
         fourths: Σe⁴.
         largest: the error of the largest absolute value.
-        tail_index: of the errors; see `transun.diagnosis.tail`.
+        tail_index: of the amounts relative to their predictions; see `transun.diagnosis.tail`.
         tail_error: its standard error.
-        tail_count: the number of errors it was estimated from.
+        tail_count: the number of amounts it was estimated from.
 
     """
 

@@ -28,12 +28,18 @@ __all__ = ["abtest_document", "change", "effect_chart", "plan_document", "verdic
 _HOW = (
     "The unit is the user: rows of one user are summed, since the user was assigned to an arm. Means are compared by "
     "Welch's test, ratios of sums by the delta method (tea-tasting); intervals are of the ratio of the two arms.",
-    "“Adjusted” subtracts from every user what was known before the test (CUPED): the expected effect is the same, "
-    "and the interval narrower. The adjusted and uncapped effect decides; it was chosen before the result was known.",
     "“Capped” cuts the largest values. It is the effect on the values of ordinary users, and leaves out that on the "
     "largest, so that it does not answer what the total gains.",
     "The interval for one look holds if the number of users was fixed before the test. The always-valid interval "
     "(asymptotic confidence sequence, arXiv 2103.06476) holds however often one looks and whenever one stops.",
+)
+_ADJUSTED = (
+    "“Adjusted” subtracts from every user what was known before the test (CUPED): the expected effect is the same, "
+    "and the interval narrower. The adjusted and uncapped effect decides; it was chosen before the result was known."
+)
+_UNADJUSTED = (
+    "The uncapped effect decides; this was chosen before the result was known. A column of what each user was worth "
+    "before the test (--before) would make the interval narrower."
 )
 _TERMS = {
     "sample-ratio mismatch": "more or fewer users in an arm than chance explains. The log is refused below p = 0.001.",
@@ -64,8 +70,8 @@ def abtest_document(test: ABTest) -> Document:
         sections.append(Section("What was known before", [_covariate_table(test)]))
     if test.segments:
         sections.append(Section("By segment", [_segment_table(test)]))
-    how = [Items(test.notes, "About this log")] if test.notes else []
-    sections += [Section("How this was computed", [*how, Items(_HOW)]), Section("Words", [Glossary(_TERMS)])]
+    how = Items([*_HOW, _ADJUSTED if test.covariates else _UNADJUSTED])
+    sections += [Section("How this was computed", [how]), Section("Words", [Glossary(_TERMS)])]
     notes: list[Block] = [Items(test.notes)] if test.notes else []
     return Document(
         "A/B test",

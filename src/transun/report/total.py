@@ -35,6 +35,8 @@ _TERMS = {
     "tuning factor": "The factor of the predictions that fits the labelled rows best. It is near 1 for a good model.",
     "share of the largest error": "How much of the uncertainty comes from a single labelled row or customer. Above a "
     "half, one amount decides, and the interval is as good as that one amount is typical.",
+    "tail index": "How slowly the largest amounts fall off, relative to what was predicted for them. Below 0.5 their "
+    "variance is finite, and a total has an interval; from 0.5 on the next amount may outweigh all others.",
     "customers, households": "Rows of one customer resemble each other. Where customers are named with --cluster, they "
     "are counted instead of rows; otherwise the interval is too narrow.",
 }
@@ -123,9 +125,18 @@ def _section(table: SegmentTotals) -> Section:
 
 
 def _refusals(table: SegmentTotals) -> list[Block]:
-    """Why some segments have no interval."""
-    refused = {name: each for name, each in table.totals.items() if not each.answered}
-    return [Items([f"{visible(name)}: {each.sentence()}" for name, each in refused.items()])] if refused else []
+    """Why some segments have no interval; segments of one reason, such as the tail of all rows, are named together."""
+    reasons: dict[str, list[str]] = {}
+    for name, each in table.totals.items():
+        if not each.answered:
+            reasons.setdefault(each.refusal, []).append(visible(name))
+    lines = []
+    for reason, names in reasons.items():
+        remedies = [each.remedy for each in table.totals.values() if each.refusal == reason and each.remedy]
+        # A remedy has the numbers of its own segment, so that it is said of a single one only.
+        remedy = f" {remedies[0][0].upper()}{remedies[0][1:]}." if len(names) == 1 and remedies else ""
+        lines.append(f"{', '.join(names)}: no interval, because {reason}.{remedy}")
+    return [Items(lines)] if lines else []
 
 
 def _table(table: SegmentTotals) -> Table:
@@ -164,8 +175,9 @@ def _assumptions(report: TotalReport) -> list[str]:
         f"The labelled rows ({visible(report.labelled)}) are of the same kind as the new ones, and the model was not "
         "trained on them; that it was not is checked.",
         "The model need not be right: what its predictions miss on labelled rows is added.",
-        "The interval is corrected for skewness and for the largest amount that may still come; of 2,000 simulated "
-        "worlds of each kind of finite variance, 94 to 97 of 100 had their total in it; see the guide on totals.",
+        "The interval is corrected for skewness and for the largest amount that may still come; over simulated worlds "
+        "of each kind of finite variance, about 95 of 100 had their total in it; see the guide on totals.",
+        _variance(totals),
     ]
     if totals.cluster is None:
         lines.append("Rows are taken to be independent of each other. Name customers or households with --cluster.")
@@ -180,6 +192,19 @@ def _assumptions(report: TotalReport) -> list[str]:
     if totals.expected:
         lines.append("It is the total that so many rows of this kind have on average, and not that of these rows.")
     return lines + [f"Unlike the rows of training: {visible(remark)}" for remark in totals.remarks]
+
+
+def _variance(totals: Totals) -> str:
+    tail = totals.tail
+    known = "" if math.isnan(tail.index) else f" (tail index {tail.index:.2f} ± {tail.error:.2f})"
+    if totals.shown:
+        return f"The variance of the amounts is finite{known}: below 0.5 it is, by the rows whose amounts are known."
+    if not totals.whole.answered:
+        return f"That the variance of the amounts is finite is not shown{known}; below 0.5 it would be."
+    return (
+        f"That the variance of the amounts is finite is supposed, and not shown{known}. Were it infinite, up to one in "
+        "seven intervals would miss."
+    )
 
 
 def _of_predicted(total: Total, value: float | None = None) -> float:

@@ -190,7 +190,7 @@ def _table(report: WatchReport) -> Table:
                 Cell(since),
             ]
         )
-    return Table(["watched", "came / expected", "evidence now", "of an alarm", "changed since"], rows)
+    return Table(["watched", "came / expected", "evidence now", "of what an alarm needs", "changed since"], rows)
 
 
 def _chart(report: WatchReport, series: WatchedSeries) -> Gallery:

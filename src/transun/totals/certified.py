@@ -1,20 +1,38 @@
 """The total of new rows by a model's certificate alone, without labelled rows at hand."""
 
 import math
+from pathlib import Path
 
 from transun.diagnosis.error_sums import Composition
-from transun.diagnosis.evaluation import noise_errors
+from transun.diagnosis.evaluation import noise_errors, noise_tail
+from transun.diagnosis.tail import AmountTail
 from transun.metrics.metric import Interval
+from transun.models.certificate import read_certificate
 from transun.models.noise import Noise
 from transun.totals.result import Total
 
-__all__ = ["certified_total"]
+__all__ = ["certified_tail", "certified_total"]
+
+
+def certified_tail(folder: Path) -> AmountTail | None:
+    """The tail of the amounts by the rows that a saved model was certified on; None where it has no good certificate.
+
+    Args:
+        folder: of the saved model.
+
+    """
+    try:
+        noise = read_certificate(folder).noise
+    except (ValueError, OSError):
+        return None
+    return None if noise is None else noise_tail(noise)
 
 
 def certified_total(noise: Noise, predicted: float, rows: int, level: float = 0.95) -> Total:
     """The total of rows whose predictions add up to `predicted`: R·Σŷ, with R = Σy / Σŷ of the rows held out.
 
-    It holds for rows like those that the certificate was measured on. Customers or households, where the certificate
+    It holds for rows like those that the certificate was measured on, whose amounts are taken to have a finite variance
+    unless they show that they have none. Customers or households, where the certificate
     counts them, are taken to have as many rows as they had there. Labelled rows of the time and place of the new ones
     are better than this, see `total`.
 
@@ -35,7 +53,7 @@ def certified_total(noise: Noise, predicted: float, rows: int, level: float = 0.
     share = rows / noise.rows
     made_of = Composition(predicted / noise.predicted if usable else 0.0, luck=(share, share))
     value = predicted * noise.actual / noise.predicted if usable else math.nan
-    refusal = errors.refusal() if usable else "the predictions do not add up to more than 0"
+    refusal = errors.refusal(assumed=True) if usable else "the predictions do not add up to more than 0"
     ends = Interval(math.nan, math.nan) if refusal else errors.interval(value, made_of, level)
     return Total(
         value=value,

@@ -7,16 +7,19 @@ import numpy as np
 
 from transun.diagnosis.error_sums import FEWEST_UNITS, Composition, ErrorSums
 from transun.diagnosis.moments import Floats
+from transun.diagnosis.tail import AmountTail, relative_amounts
 from transun.metrics.metric import Interval
 from transun.totals.result import Total
 from transun.totals.rows import Rows
 
-__all__ = ["estimate_total"]
+__all__ = ["estimate_total", "labelled_tail"]
 
 # Where the tail of the amounts forbids an interval, caps are tried that these shares of the labelled targets exceed.
 _CAPPED_SHARES = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05)
 # An error that comes once in n units has to come this often before its size is known.
 _OFTEN = 10
+# More rows than this many times as many are no advice.
+_MOST_TIMES = 100.0
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,26 @@ class _Difference:
     made_of: Composition
 
 
-def estimate_total(new: Rows, labelled: Rows, level: float, *, expected: bool, cap: float = math.inf) -> Total:
+def labelled_tail(labelled: Rows) -> AmountTail:
+    """The tail of the amounts of labelled rows, relative to their predictions.
+
+    >>> labelled_tail(Rows.of("labelled", [2.0] * 100, y=[2.0, 4.0] * 50)).index  # the largest are all alike
+    0.0
+    """
+    known = labelled.by_unit()
+    return AmountTail.of(relative_amounts(known.y, known.pred))
+
+
+def estimate_total(
+    new: Rows,
+    labelled: Rows,
+    level: float,
+    tail: AmountTail,
+    *,
+    expected: bool = False,
+    cap: float = math.inf,
+    assumed: bool = False,
+) -> Total:
     """The total of the new rows, λΣwŷ + W·mean(y - λŷ) over labelled rows, W being the weight of the new ones.
 
     It is right whatever the predictions are, as long as the labelled rows are like the new ones; the better the
@@ -41,18 +63,22 @@ def estimate_total(new: Rows, labelled: Rows, level: float, *, expected: bool, c
         new: rows without targets.
         labelled: rows with targets, which the model was not trained on.
         level: of the interval.
+        tail: how heavy the tail of the amounts is, by these labelled rows and by all others that are known. Rows that
+            have no part in the interval are the better judges: where those that make it also decide whether there is
+            one, it is given where the largest amounts happen to be missing.
         expected: the total that so many rows like these have on average, instead of that of these rows.
-        cap: amounts above it count as the cap.
+        cap: amounts above it count as the cap; `tail` is then that of capped amounts.
+        assumed: the variance of the amounts is taken to be finite unless the tail shows that it is not.
 
     >>> new = Rows.of("new", [10.0] * 100)
-    >>> labelled = Rows.of("labelled", [10.0] * 50, y=[11.0, 13.0] * 25)
-    >>> total = estimate_total(new, labelled, 0.95, expected=True)
-    >>> total.value, round(total.high - total.value)  # 100 rows at 12 ± 2·√(1/50)
-    (1200.0, 29)
+    >>> labelled = Rows.of("labelled", [10.0] * 100, y=[11.0, 13.0] * 50)
+    >>> total = estimate_total(new, labelled, 0.95, labelled_tail(labelled), expected=True)
+    >>> total.value, round(total.high - total.value)  # 100 rows at 12 ± 2·√(1/100)
+    (1200.0, 20)
 
     """
-    found = _difference(new.capped(cap), labelled.capped(cap), expected=expected)
-    refusal = found.errors.refusal()
+    found = _difference(new.capped(cap), labelled.capped(cap), tail, expected=expected)
+    refusal = found.errors.refusal(assumed=assumed)
     remedy = _remedy(new, labelled, found.errors, expected=expected, cap=cap) if refusal else ""
     ends = Interval(math.nan, math.nan) if refusal else found.errors.interval(found.value, found.made_of, level)
     return Total(
@@ -72,10 +98,10 @@ def estimate_total(new: Rows, labelled: Rows, level: float, *, expected: bool, c
     )
 
 
-def _difference(new: Rows, labelled: Rows, *, expected: bool) -> _Difference:
+def _difference(new: Rows, labelled: Rows, tail: AmountTail, *, expected: bool) -> _Difference:
     known, wanted = labelled.by_unit(), new.by_unit()
     if not len(known.weight):  # no labelled row, or none that counts
-        nothing = ErrorSums.of(np.zeros(0))
+        nothing = ErrorSums.of(np.zeros(0), tail)
         return _Difference(math.nan, math.nan, nothing, Composition(0.0))
     mass = float(known.weight.sum())
     scale = float(wanted.weight.sum()) / mass
@@ -89,7 +115,7 @@ def _difference(new: Rows, labelled: Rows, *, expected: bool) -> _Difference:
     tuning = scale**2 * float(a @ b) / spread if squares > 0.0 else 1.0
     # What a unit adds to the estimate, had it not been there itself: its share of the weight and of λ taken out.
     leverage = known.weight / mass + (b**2 / squares if squares > 0.0 else 0.0)
-    errors = ErrorSums.of((a - tuning * b) / np.maximum(1.0 - leverage, 1e-3))
+    errors = ErrorSums.of((a - tuning * b) / np.maximum(1.0 - leverage, 1e-3), tail)
     value = tuning * float(wanted.pred.sum()) + scale * float(known.y.sum() - tuning * known.pred.sum())
     if expected:
         made_of = Composition(scale, others=(tuning**2 * float(b_new @ b_new), tuning**3 * float((b_new**3).sum())))
@@ -105,24 +131,29 @@ def _ratio(new: Floats, known: Floats, power: int) -> float:
 
 
 def _remedy(new: Rows, labelled: Rows, errors: ErrorSums, *, expected: bool, cap: float) -> str:
-    """What would allow an interval: more labelled rows, or a cap of the amounts that was tried."""
+    """What would allow an interval: more rows, or a cap of the amounts that was tried."""
     if errors.units < FEWEST_UNITS:
         return f"label at least {FEWEST_UNITS - errors.units} more"
     if not errors.squares > 0.0:
         return "label rows whose amounts differ"
-    few = f"label about {_OFTEN * errors.units:,}, or " if errors.decided_by_one else ""
+    more = ""
+    if errors.decided_by_one:
+        more = f"label about {_OFTEN * errors.units:,}, or "
+    elif 1.0 < errors.tail.rows_to_show < _MOST_TIMES:
+        more = f"label or certify the model on about {errors.tail.rows_to_show:.2g} times as many rows, or "
     targets = labelled.y if labelled.y is not None else np.zeros(0)
     for share in _CAPPED_SHARES:
         lower = _rounded_up(float(np.quantile(targets, 1.0 - share)))
         if 0.0 < lower < min(cap, float(targets.max())):
-            capped = _difference(new.capped(lower), labelled.capped(lower), expected=expected)
-            if not capped.errors.refusal():
+            parts = new.capped(lower), labelled.capped(lower)
+            capped = _difference(*parts, labelled_tail(parts[1]), expected=expected)
+            if not capped.errors.refusal(assumed=True):
                 above = float((targets > lower).mean())
                 return (
-                    f"{few}set a cap: with amounts above {lower:,.6g} counted as {lower:,.6g}, which concerns "
+                    f"{more}set a cap: with amounts above {lower:,.6g} counted as {lower:,.6g}, which concerns "
                     f"{above:.2%} of the labelled rows, there is an interval of what is below the cap"
                 )
-    return f"{few}divide the rows: no cap that leaves 95 % of them alone allows an interval"
+    return f"{more}divide the rows: no cap that leaves 95 % of them alone allows an interval"
 
 
 def _rounded_up(value: float) -> float:

@@ -3,6 +3,8 @@
 import math
 from dataclasses import dataclass
 
+from transun.diagnosis.tail import AmountTail
+
 __all__ = ["SegmentTotals", "Total", "Totals"]
 
 
@@ -91,6 +93,8 @@ class Totals:
         expected: whether it is the total that such rows have on average, and not that of these rows.
         remarks: how the new or the labelled rows differ from those of training, in sentences; where the two do not
             differ alike, the labelled rows say little about the new ones.
+        tail: of the amounts, by the labelled rows and all others that were given.
+        shown: whether it shows that the variance of the amounts is finite; an interval where it does not supposes so.
 
     """
 
@@ -101,6 +105,8 @@ class Totals:
     cap: float = math.inf
     expected: bool = False
     remarks: tuple[str, ...] = ()
+    tail: AmountTail = AmountTail(math.nan, math.nan, 0)
+    shown: bool = False
 
 
 def _amount(value: float) -> str:

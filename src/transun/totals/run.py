@@ -17,10 +17,11 @@ from transun.data.table import as_numbers, column_array
 from transun.diagnosis.evaluation import segment_columns, unit_codes
 from transun.diagnosis.moments import Floats
 from transun.diagnosis.passes import segment_codes
+from transun.diagnosis.tail import AmountTail
 from transun.support.extras import need
 from transun.tables.model import TableModel
 from transun.tables.prediction import predict_in_chunks
-from transun.totals.difference import estimate_total
+from transun.totals.difference import estimate_total, labelled_tail
 from transun.totals.result import SegmentTotals, Total, Totals
 from transun.totals.rows import Rows
 
@@ -40,6 +41,8 @@ def total(
     weight: str | None = None,
     level: float = 0.95,
     cap: float = math.inf,
+    tail: AmountTail | None = None,
+    finite_variance: bool = False,
     expected: bool = False,
     progress: bool | None = None,
 ) -> Totals:
@@ -47,7 +50,7 @@ def total(
 
     The estimate is right whatever the model is, as long as the labelled rows are like the new ones; the better the
     model, the narrower the interval, see `transun.totals.difference`. No interval holds its level for every tail: where
-    the labelled rows show that the largest amounts decide, the answer is a refusal, with its reason and a remedy.
+    nothing shows that the variance of the amounts is finite, the answer is a refusal, with its reason and a remedy.
 
     Args:
         model: the model that predicts both.
@@ -59,6 +62,11 @@ def total(
         weight: the column, in both, that says how often a row counts; None takes the model's, if it has one.
         level: of the intervals.
         cap: amounts above it count as the cap, in labels and predictions, and the total is one of capped amounts.
+        tail: how heavy the tail of the amounts is, by rows other than the labelled ones, such as those of the model's
+            certificate (`transun.totals.certified_tail`). Without it the labelled rows have to show by themselves that
+            the variance is finite, for which few are not enough.
+        finite_variance: take the variance of the amounts to be finite, as where they have an upper end, unless the
+            rows show that it is not.
         expected: the total that so many rows like these have on average, with other predictions and other luck; this is
             what prediction-powered inference estimates.
         progress: show a progress bar; None shows it on a terminal.
@@ -94,7 +102,8 @@ def total(
         )
         for column, (segmentation, codes) in segment_codes(both).items():
             segments[column] = _Segments(segmentation.how, segmentation.titles, codes[: len(new)], codes[len(new) :])
-    totals = _totals(new, rows, segments, level, cap, expected=expected, cluster=cluster, weight=weight)
+    question = _Question(level, cap, tail, finite_variance, expected)
+    totals = _totals(new, rows, segments, question, cluster=cluster, weight=weight)
     sources = {"new rows": wanted.shift, "labelled rows": known.shift}
     remarks = [f"{name}, {sentence}" for name, shift in sources.items() for sentence in shift.sentences()]
     return replace(totals, remarks=tuple(remarks))
@@ -113,6 +122,8 @@ def total_of(
     labelled_weight: Any = None,
     level: float = 0.95,
     cap: float = math.inf,
+    tail: AmountTail | None = None,
+    finite_variance: bool = False,
     expected: bool = False,
 ) -> Totals:
     """The total of rows without targets from predictions of any origin; see `total`.
@@ -129,6 +140,8 @@ def total_of(
         labelled_weight: the same of labelled rows (n,).
         level: of the intervals.
         cap: amounts above it count as the cap.
+        tail: of the amounts by other rows, `AmountTail.of(relative_amounts(y, pred))`; see `total`.
+        finite_variance: take the variance of the amounts to be finite; see `total`.
         expected: the total that so many rows like these have on average; see `total`.
 
     >>> y = [10.0, 14.0] * 50
@@ -156,7 +169,7 @@ def total_of(
         segments["segment"] = _Segments(
             f"{len(titles)} values", tuple(map(str, titles.tolist())), codes[: len(new)], codes[len(new) :]
         )
-    return _totals(new, rows, segments, level, cap, expected=expected)
+    return _totals(new, rows, segments, _Question(level, cap, tail, finite_variance, expected))
 
 
 @dataclass(frozen=True)
@@ -221,37 +234,58 @@ def _predict(
     return _Predicted(torch.cat(preds).numpy(), table, seen, reduce(add, shifts))
 
 
+@dataclass(frozen=True)
+class _Question:
+    """What is asked of a total; see `total`."""
+
+    level: float
+    cap: float
+    tail: AmountTail | None
+    finite_variance: bool
+    expected: bool
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.level < 1.0:
+            raise ValueError(
+                f"the level of an interval lies strictly between 0 and 1, such as 0.95, got {self.level:g}"
+            )
+        if not self.cap > 0.0:
+            raise ValueError(f"a cap is an amount above 0, got {self.cap:g}")
+
+
 def _totals(
     new: Rows,
     labelled: Rows,
     segments: Mapping[str, _Segments],
-    level: float,
-    cap: float,
+    question: _Question,
     *,
-    expected: bool,
     cluster: str | None = None,
     weight: str | None = None,
 ) -> Totals:
-    if not 0.0 < level < 1.0:
-        raise ValueError(f"the level of an interval lies strictly between 0 and 1, such as 0.95, got {level:g}")
-    if not cap > 0.0:
-        raise ValueError(f"a cap is an amount above 0, got {cap:g}")
     if not len(new):
         raise ValueError("there are no new rows, so that there is no total")
     for name, rows in (("new", new), ("labelled", labelled)):
         if len(rows) and not rows.weight.any():
             raise ValueError(f"the weight of every {name} row is 0, so that there is no total: name another weight")
+    # Amounts that a cap cuts have a finite variance, and the tail that they had without it no longer matters.
+    cut = labelled.y is not None and bool((labelled.y > question.cap).any())
+    tail = labelled_tail(labelled.capped(question.cap)).joined(None if cut else question.tail)
+    assumed = cut or question.finite_variance
 
-    def estimate(chosen: NDArray[np.bool_], known: NDArray[np.bool_]) -> Total:
-        return estimate_total(new.part(chosen), labelled.part(known), level, expected=expected, cap=cap)
+    def estimate(some_new: Rows, known: Rows) -> Total:
+        return estimate_total(
+            some_new, known, question.level, tail, expected=question.expected, cap=question.cap, assumed=assumed
+        )
 
     tables = []
     for column, division in segments.items():
         totals = {
-            title: estimate(division.new == code, division.labelled == code)
+            title: estimate(new.part(division.new == code), labelled.part(division.labelled == code))
             for code, title in enumerate(division.titles)
             if (division.new == code).any()
         }
         tables.append(SegmentTotals(column, division.how, totals))
-    whole = estimate_total(new, labelled, level, expected=expected, cap=cap)
-    return Totals(whole, tuple(tables), cluster, weight, cap, expected)
+    whole = estimate(new, labelled)
+    return Totals(
+        whole, tuple(tables), cluster, weight, question.cap, question.expected, tail, shown=tail.finite_variance
+    )
