@@ -287,5 +287,12 @@ def _totals(
         tables.append(SegmentTotals(column, division.how, totals))
     whole = estimate(new, labelled)
     return Totals(
-        whole, tuple(tables), cluster, weight, question.cap, question.expected, tail, shown=tail.finite_variance
+        whole,
+        tuple(tables),
+        cluster,
+        weight,
+        question.cap,
+        question.expected,
+        tail=tail,
+        shown=tail.finite_variance,
     )
