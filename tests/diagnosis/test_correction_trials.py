@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from transun.diagnosis import diagnose
-from transun.diagnosis.advice import choose_head, variance_power_by_bins
+from transun.diagnosis.advice import advise, choose_head, variance_power_by_bins
 from transun.diagnosis.candidates import log_like
 from transun.diagnosis.correction_trials import FOLDS, correction_trials, out_of_fold, run_trials
+from transun.diagnosis.result import Verdict
 from transun.metrics import Estimate
 from transun.models.spec import dumps, loads
 from transun.schemes import PowerVariance
@@ -89,6 +90,14 @@ def test_the_recommended_head_can_be_built():
     assert len(loads(advice.head).branches) == 2
     assert loads(advice.transform) is not None
     assert loads(advice.kappa).power <= 2.0
+
+
+@pytest.mark.parametrize("kind", ["fine", "unclear", "uneven", "undefined"])
+def test_the_advice_agrees_with_a_verdict_that_finds_no_bias(kind):
+    nothing = Estimate("", np.nan, np.nan, np.nan)
+    named, scheme, reason = choose_head(np.array([1.0, 2.0, 9.0]), np.ones(3), nothing, 1e6)
+    advice = advise(named, scheme, reason, nothing, [], Verdict(kind, "", biased=False))
+    assert ("Nothing" in advice.now) == (kind == "fine")
 
 
 def test_the_best_correction_is_named():

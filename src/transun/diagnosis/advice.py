@@ -8,7 +8,7 @@ import numpy as np
 from transun.diagnosis.candidates import NamedTransform, log_like, rounded
 from transun.diagnosis.correction_trials import right_total_least_error
 from transun.diagnosis.moments import Floats
-from transun.diagnosis.result import Advice, CorrectionResult
+from transun.diagnosis.result import Advice, CorrectionResult, Verdict
 from transun.diagnosis.segmentation import quantile_edges
 from transun.heads import GTS, PointHead
 from transun.metrics import Estimate
@@ -25,6 +25,13 @@ _BINS, _ROWS_PER_BIN, _FEWEST_BINS = 50, 30, 4
 _RANGE = 2.0
 # With fewer effective rows in the error of the total, a κ that amplifies single rows is a risk.
 _HEAVY = 100.0
+# What to do now where the total is not shown to be biased, by the kind of the verdict.
+_NOT_BIASED = {
+    "fine": "Nothing: the total is right within its error.",
+    "unclear": "Collect more rows: these cannot tell a right total from a wrong one.",
+    "uneven": "Correct by segment: the total is not shown to be biased, but a segment is.",
+    "undefined": "Judge by the mean error: where a total is not above 0 there is no ratio to correct.",
+}
 
 
 def variance_power_by_bins(y: Floats, pred: Floats, weight: Floats) -> Estimate:
@@ -99,16 +106,16 @@ def advise(
     reason: str,
     power: Estimate,
     corrections: Sequence[CorrectionResult],
-    biased: bool,
+    verdict: Verdict,
 ) -> Advice:
     """The advice: the best correction now, and the head to train next."""
     head = GTS(PointHead(named.transform), scheme)
-    return Advice(_now(corrections, biased), dumps(named.transform), dumps(scheme), dumps(head), power, reason)
+    return Advice(_now(corrections, verdict), dumps(named.transform), dumps(scheme), dumps(head), power, reason)
 
 
-def _now(corrections: Sequence[CorrectionResult], biased: bool) -> str:
-    if not biased:
-        return "Nothing: the total is right within its error."
+def _now(corrections: Sequence[CorrectionResult], verdict: Verdict) -> str:
+    if not verdict.biased:
+        return _NOT_BIASED[verdict.kind]
     if not corrections[1:]:
         return "Collect more rows: there are too few to learn a correction from."
     best = right_total_least_error(corrections)

@@ -63,7 +63,7 @@ def retransformation_test(named: list[NamedTransform], y: Floats, pred: Floats, 
     gaps = [_gap(each, y, pred, weight) for each in named]
     tried = tuple(_candidate(each, gap) for each, gap in zip(named, gaps, strict=True))
     if not biased:
-        return Test("not biased", "The total is right within its error: there is no bias to explain.", None, tried)
+        return Test("not biased", "The total is not shown to be biased: there is nothing to explain.", None, tried)
     fitting = [candidate for candidate in tried if candidate.consistent]
     if fitting:
         nearest = min(fitting, key=lambda candidate: candidate.misfit.value)

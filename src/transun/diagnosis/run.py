@@ -183,7 +183,7 @@ def _diagnose(columns: Rows, names: ColumnNames, title: str, progress: bool | No
         shape=shape_of(moments, y, pred, weight, cause),
         test=test,
         corrections=corrections,
-        advice=advise(transform, scheme, reason, power, corrections, biased),
+        advice=advise(transform, scheme, reason, power, corrections, assessment.verdict),
         sampled=_sampled(first, len(chosen)),
         skipped=tuple(skipped),
     )
