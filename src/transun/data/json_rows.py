@@ -124,7 +124,8 @@ class JsonReader:
         return checked
 
     def _hint(self, name: str, columns: Mapping[str, Any]) -> str:
-        return f"{did_you_mean(name, columns)} Write null where a value is missing".lstrip()
+        suggestion = did_you_mean(name, columns)
+        return f"{suggestion} Write null where a value is missing" if suggestion else "write null where it is missing"
 
 
 def _refuse_constant(name: str) -> float:

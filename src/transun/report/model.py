@@ -331,7 +331,8 @@ def _cost_table(report: ModelReport) -> Table:
 
 
 def _settings_table(report: ModelReport) -> Table:
-    rows = [[Cell(name.replace("_", " ")), Cell(text)] for name, text in report.recipe.items()]
+    values = {name.replace("_", " "): "–" if text == "None" else text for name, text in report.recipe.items()}
+    rows = [[Cell(name), Cell(text)] for name, text in values.items()]
     share = [Cell("test share"), Cell(f"{report.test_share:g}", report.test_share)]
     return Table(
         ["setting", "value"], [*rows, share, [Cell("held out"), Cell(visible(report.hold_out), None, "words")]]
