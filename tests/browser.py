@@ -43,6 +43,7 @@ class Browser:
         size = {"width": width, "height": 900}
         context = self._browser.new_context(viewport=size, color_scheme=scheme, is_mobile=width < 600, locale=locale)
         self._page = context.new_page()
+        self._page.set_default_timeout(300_000)  # milliseconds: a busy machine is no fault of the page
         self._page.on("request", lambda request: self.requests.append(request.url))
         self._page.on("pageerror", lambda error: self.problems.append(str(error)))
         self._page.on(
