@@ -49,6 +49,9 @@ for name, model in (("LogMSE", usual), ("LogSUN", debiased)):
     means = [(expected[group == k].mean(), predicted[group == k].mean()) for k in range(10)]
     plt.loglog(*zip(*means, strict=True), "o-", label=name)
 plt.loglog(edges[[1, 9]], edges[[1, 9]], "k--", label="right")
+for axis in (plt.xticks, plt.yticks):
+    axis([20, 50, 100, 200], ["20", "50", "100", "200"])
+plt.minorticks_off()
 plt.xlabel("true mean of the order value")
 plt.ylabel("mean prediction")
 _ = plt.legend()
