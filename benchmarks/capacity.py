@@ -13,6 +13,7 @@ of which the first line is fitted to trainings by one rank, `received` to traini
 arithmetic.
 """
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -193,8 +194,8 @@ KEEPING = (
 def distinct_ids(results: Results, rows: float, history: int) -> float:
     """Distinct ids among a billion that so many rows look up; between simulated numbers of rows, a power law."""
     points = [line for line in lines(results, "ids") if line["ids"] == IDS and line["history"] == history]
-    known = [[np.log(line[name]) for line in points] for name in ("rows", "distinct ids")]
-    return float(np.exp(np.interp(np.log(rows), *known)))
+    simulated, distinct = ([math.log(line[name]) for line in points] for name in ("rows", "distinct ids"))
+    return math.exp(np.interp(math.log(rows), simulated, distinct))
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ weights the total of the predicted amounts, Σe·rate, is the total that is lear
 exactly that of amounts with ln e as offset.
 """
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,7 +25,7 @@ Array = NDArray[np.float64]
 
 
 def read_exposure(
-    table: "pa.Table", name: str, file: Path | None = None, numbers: Sequence[int] | None = None
+    table: "pa.Table", name: str, file: Path | None = None, numbers: NDArray[np.int64] | None = None
 ) -> Array:
     """The exposures of the rows of a table, positive numbers; an error names the first row that has none.
 
