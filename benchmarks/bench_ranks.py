@@ -17,14 +17,16 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import record
 import torch
+from torch import Tensor
 
 from transun import Adam, Compiled, EmbeddingMLP, LogSUN, Model, OrderLog, RowWise, fit
 from transun.backbones import sharding
@@ -81,12 +83,13 @@ def _ids(rows: Dataset, batch: int, group: Group) -> tuple[float, float]:
     start, stop = group.cut(batch)
     lookups, distinct = [], []
     for part in rows.batches(batch):
-        users, items = part.x["user"], part.x["item"].unsqueeze(1)
-        if "history" in part.x:
-            items = torch.cat([items, part.x["history"]], 1)
+        x = cast(Mapping[str, Tensor], part.x)
+        users, items = x["user"], x["item"].unsqueeze(1)
+        if "history" in x:
+            items = torch.cat([items, x["history"]], 1)
         lookups.append(1.0 + float((items >= 0).sum()) / batch)
         own = items[start:stop]
-        distinct.append(len(users[start:stop].unique()) + len(own[own >= 0].unique()))
+        distinct.append(len(torch.unique(users[start:stop])) + len(torch.unique(own[own >= 0])))
     return statistics.fmean(lookups), statistics.fmean(distinct)
 
 
