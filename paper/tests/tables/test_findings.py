@@ -90,6 +90,8 @@ def test_the_best_is_compared_with_the_best_other():
     assert "best other b" in best_of(TestRows(), "a", found, "TRE").evidence
     found["d"] = reports(0.5, 0.515, 0.485)
     assert best_of(TestRows(), "a", found, "TRE").holds == UNDECIDED
+    found["d"][0]["metrics"]["TRE"] = None  # not finite
+    assert best_of(TestRows(), "a", found, "TRE").holds == YES
 
 
 def test_what_was_not_run_or_failed_is_unknown():

@@ -189,7 +189,8 @@ def either(better: Finding, equal: Finding) -> Finding:
 
 def best_of(rows: Rows, chosen: str, reports: Mapping[str, Reports], metric: str) -> Finding:
     """Whether a method has the best metric of all: by more than noise (yes), undecided, or beaten beyond noise (no)."""
-    usable = {name: seeds for name, seeds in reports.items() if able(seeds)}
+    # A metric that is not finite, such as that of predictions that have all become equal, beats nothing.
+    usable = {name: seeds for name, seeds in reports.items() if able(seeds) and None not in rows.values(seeds, metric)}
     if chosen not in usable or len(usable) < 2:
         return NOT_RUN
     value = {name: rows.mean_with_error(seeds, metric)[0] for name, seeds in usable.items()}
