@@ -94,8 +94,9 @@ class ShardedTable(nn.Module):
 def sharding(group: Group | None = None, least: int = 100_000) -> Iterator[None]:
     """Networks that are built inside the `with` block spread the rows of their large tables over the ranks.
 
-    The initial rows are those of a whole table from the same seed. Train such a model by `fit` with `RowWise`, and save
-    it by `save_model`, on all ranks: what is written is an ordinary model.
+    Drawn on a CPU, the initial rows are those of a whole table from the same seed; a GPU draws blocks of rows otherwise
+    than a whole table. Train such a model by `fit` with `RowWise`, and save it by `save_model`, on all ranks: what is
+    written is an ordinary model.
 
     Args:
         group: the ranks; None is the current group.
