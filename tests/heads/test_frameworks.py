@@ -1,4 +1,4 @@
-"""A head is a plain module without parameters, so that it trains inside a TorchRec model; Lightning is in the gallery."""
+"""A head is a plain module without parameters, and so trains inside a TorchRec model; Lightning is in the gallery."""
 
 import warnings
 
