@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import combinations
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -67,9 +68,9 @@ def fit_parts(
     """Two ensembles of trees and a network, mixed as validation rows call for, and several times on a small table.
 
     Validation rows, from which no weight is learned, end the training of each part and decide the shares. A convex
-    combination of unbiased predictions is unbiased. All validation rows do both: half of them each would end some
-    trainings far too early, and costs more than what the parts gain by having been stopped where these rows are
-    predicted best, which all of them gain alike.
+    combination of unbiased predictions is unbiased. All validation rows do both. Half of them for each would end some
+    trainings far too early, which costs more than it gains: that these rows have ended a training flatters all parts
+    alike.
 
     A few hundred validation rows end a training too early or too late, and decide shares by chance. So a table of up
     to 7,500 rows is divided into four or five folds, each of which is left out once, and the mixtures are averaged.
@@ -96,14 +97,14 @@ def fit_parts(
     """
     began = time.perf_counter()
     booster = booster or default_booster()
-    folds = _folds(data, valid, recipe) if stream is None or valid is None else [(data, valid, valid)]
+    folds = _folds(data, valid, recipe) if stream is None or valid is None else [_Fold(data, valid, valid)]
     mixtures, histories = [], []
-    for number, parts_of_rows in enumerate(folds):
+    for number, fold in enumerate(folds):
         spent = time.perf_counter() - began
         left = None if recipe.budget is None else max(1e-3, (recipe.budget - spent) / (len(folds) - number))
         mixture, history = _fit_once(
             copy.deepcopy(model),
-            parts_of_rows,
+            fold,
             inputs,
             replace(recipe, budget=left, seed=recipe.seed + number),
             booster,
@@ -123,26 +124,33 @@ def fit_parts(
     return mix(mixtures, [1.0 / len(folds)] * len(folds)), history
 
 
-def _folds(data: Dataset, valid: Dataset | None, recipe: Recipe) -> list[tuple[Dataset, Dataset, Dataset]]:
-    """For each training the training rows, the rows that end it, and the rows that decide the shares."""
+class _Fold(NamedTuple):
+    """The rows of one mixture: those that are learned from, that end the trainings, and that decide the shares."""
+
+    rows: Dataset
+    stopping: Dataset
+    deciding: Dataset
+
+
+def _folds(data: Dataset, valid: Dataset | None, recipe: Recipe) -> list[_Fold]:
     count = min(_MOST_FOLDS, _FOLD_ROWS // len(data))
     if count < _FEWEST_FOLDS:
         rows = data
         if valid is None:
             rows, valid = recipe.split(data)
         assert valid is not None  # `why_no_trees` has seen to it
-        return [(rows, valid, valid)]
+        return [_Fold(rows, valid, valid)]
     fold = (hashing.uniform(torch.arange(len(data)), recipe.seed, "mixing.folds") * count).long()
     parts = []
     for number in range(count):
         rows, left_out = (data.take(chosen.nonzero().squeeze(-1)) for chosen in (fold != number, fold == number))
-        parts.append((rows, left_out, left_out if valid is None else valid))
+        parts.append(_Fold(rows, left_out, left_out if valid is None else valid))
     return parts
 
 
 def _fit_once(
     model: Model | None,
-    data: tuple[Dataset, Dataset, Dataset],
+    fold: _Fold,
     inputs: Trees,
     recipe: Recipe,
     booster: Booster,
@@ -151,8 +159,8 @@ def _fit_once(
     tracker: Tracker | None,
     progress: bool | None,
 ) -> tuple[Model, History]:
-    """One mixture, from training rows, rows that end the training of the parts, and rows that decide the shares."""
-    rows, stopping, deciding = data
+    """One mixture of parts that are trained on the same rows."""
+    rows, stopping, deciding = fold
     began = time.perf_counter()
     budget = math.inf if recipe.budget is None else recipe.budget
     group = current_group()
