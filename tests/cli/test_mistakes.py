@@ -44,7 +44,7 @@ MISTAKES = {
     "fit: held out by no column": ("fit orders.csv --target gmv --holdout time:ordr", "did you mean 'order'"),
     "fit: held out by the same": ("fit orders.csv --target gmv --holdout time:same", "cannot be split"),
     "fit: held out by one group": ("fit orders.csv --target gmv --holdout group:same", "cannot be split"),
-    "fit: held out by texts": ("fit orders.csv --target gmv --holdout time:country", "text that is no time"),
+    "fit: held out by texts": ("fit orders.csv --target gmv --holdout time:country", "'DE' is no time"),
     "fit: no such file": ("fit oders.csv --target gmv", "did you mean orders.csv"),
     "fit: too few rows": ("fit one.csv --target gmv", "give more rows"),
     "fit: no targets": ("fit gone.csv --target gmv", "name another column"),

@@ -101,7 +101,7 @@ def test_amounts_have_their_unit(found):
     assert "mean actual in EUR, 99 %" in page.text
     labels = [attributes.get("aria-label", "") for tag, attributes in page.tags if tag == "svg"]
     assert any("in EUR" in label for label in labels)
-    assert "EUR" not in diagnosis_page(found)
+    assert " EUR" not in Collector.read(diagnosis_page(found)).text
 
 
 def test_a_notebook_shows_the_page_in_a_frame(found):

@@ -41,7 +41,8 @@ class DiceLayer(nn.Module):
         self.beta = nn.Parameter(torch.full((width,), beta))
         self.register_buffer("mean", torch.zeros(width))
         self.register_buffer("variance", torch.ones(width))
-        self.register_buffer("batches", torch.zeros(()))
+        # One number in a list: torch.compile takes a single float64 for a constant of Python, and would not count.
+        self.register_buffer("batches", torch.zeros(1))
 
     def forward(self, x: Tensor, present: Tensor | None = None) -> Tensor:
         if not self.training:
