@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from browser import MISSING, Browser, find_browser
 from pages import Collector
 from transun.diagnosis import diagnose
 from transun.report.diagnosis import diagnosis_document, diagnosis_json
@@ -127,15 +126,6 @@ def test_small_data_has_a_page(rows):
     found = diagnose(pred * rng.lognormal(0.0, 0.5, rows), pred, by={"shop": ["a"] * rows})
     assert not re.search(r"\b(nan|inf)\b", re.sub(r"<(style|script).*?</\1>", "", diagnosis_page(found), flags=re.S))
     assert diagnosis_markdown(found)
-
-
-@pytest.fixture(scope="module")
-def browser():
-    program = find_browser()
-    if program is None:
-        pytest.skip(MISSING)
-    with Browser(program) as opened:
-        yield opened
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

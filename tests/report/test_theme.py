@@ -2,7 +2,6 @@
 
 import pytest
 
-from browser import MISSING, Browser, find_browser
 from transun.report.document import Cell, Code, Document, Paragraph, Table
 from transun.report.formatting import Unit, number, ratio, share
 from transun.report.svg import Canvas
@@ -17,15 +16,6 @@ LANGUAGES = {
     "ar-EG": ["1,234,567", "−0.500", "12.3 %"],
 }
 VERBATIM = ("transun 0.2.0", "v1.5", "in 2024 of 31", "orders/1.5.csv")
-
-
-@pytest.fixture(scope="module")
-def browser():
-    program = find_browser()
-    if program is None:
-        pytest.skip(MISSING)
-    with Browser(program) as opened:
-        yield opened
 
 
 def shown(browser, tmp_path, document, locale):

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from transun.integrations.served_table import GRAPH
 from transun.models.certificate import FILE as CERTIFICATE_FILE
 from transun.models.certificate import valid_certificate, write_certificate
 from transun.models.checkpoint import copy_model
@@ -15,7 +16,6 @@ from transun.tables.onnx_graph import require_onnx
 
 __all__ = ["write_hub_folder"]
 
-GRAPH = "model.onnx"
 _CARD, _INDEX = "README.md", "model.safetensors.index.json"
 
 

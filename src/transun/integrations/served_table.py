@@ -13,7 +13,7 @@ import numpy as np
 __all__ = ["ServedTable"]
 
 GRAPH = "model.onnx"
-"""The file that is served, in the folder that MLflow hands over."""
+"""The file that is served, in a folder that MLflow or the Hugging Face hub hands over."""
 _MISSING = np.iinfo(np.int64).min
 
 
