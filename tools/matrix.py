@@ -12,7 +12,23 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 QUICK = ("tests/heads", "tests/laws", "tests/data", "tests/models")
-USUAL = {"OMP_NUM_THREADS": "1", "TZ": "UTC", "LC_ALL": "C.UTF-8", "ATEN_CPU_CAPABILITY": "", "TRANSUN_TEST_ORDER": ""}
+USUAL = {
+    "OMP_NUM_THREADS": "1",
+    "TZ": "UTC",
+    "LC_ALL": "C.UTF-8",
+    "ATEN_CPU_CAPABILITY": "",
+    "MKL_CBWR": "",
+    "NPY_DISABLE_CPU_FEATURES": "",
+    "OPENBLAS_CORETYPE": "",
+    "TRANSUN_TEST_ORDER": "",
+}
+# What an older processor computes with: other kernels in numpy, scipy and torch, so other last digits everywhere.
+OLD_PROCESSOR = {
+    "ATEN_CPU_CAPABILITY": "default",
+    "MKL_CBWR": "COMPATIBLE",
+    "NPY_DISABLE_CPU_FEATURES": "X86_V3 X86_V4 AVX512_ICL",
+    "OPENBLAS_CORETYPE": "Nehalem",
+}
 # A locale that is not installed counts as C; German writes a comma into decimal numbers.
 CHANGES = (
     {},
@@ -22,14 +38,10 @@ CHANGES = (
     {"LC_ALL": "de_DE.UTF-8"},
     {"ATEN_CPU_CAPABILITY": "default"},
     {"ATEN_CPU_CAPABILITY": "avx2"},
+    OLD_PROCESSOR,
+    {"OPENBLAS_CORETYPE": "Haswell"},
     {"TRANSUN_TEST_ORDER": "1"},
-    {
-        "OMP_NUM_THREADS": "4",
-        "TZ": "Asia/Tokyo",
-        "LC_ALL": "C",
-        "ATEN_CPU_CAPABILITY": "default",
-        "TRANSUN_TEST_ORDER": "2",
-    },
+    OLD_PROCESSOR | {"OMP_NUM_THREADS": "4", "TZ": "Asia/Tokyo", "LC_ALL": "C", "TRANSUN_TEST_ORDER": "2"},
 )
 
 

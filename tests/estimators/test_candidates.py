@@ -162,3 +162,8 @@ class TestVariancePower:
     def test_nothing_to_learn_from(self):
         assert variance_power(np.zeros(5), np.ones(5)) == 1.0
         assert variance_power(np.ones(5), np.ones(5)) == 1.0
+
+    def test_a_constant_that_differs_by_rounding_tells_nothing(self):
+        base = np.nextafter(100.0, np.repeat([0.0, 200.0], 50))
+        y = np.concatenate([np.tile([99.0, 101.0], 25), np.tile([1.0, 199.0], 25)])
+        assert variance_power(base, y) == 1.0

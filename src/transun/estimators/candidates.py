@@ -205,6 +205,8 @@ class _Ratio:
 
 
 # The variance power for which each loss is efficient: Var[y|x] ∝ m(x)^p.
+# Below this ratio of the largest mean of a bin to the smallest, the power of the variance cannot be told.
+_LEAST_RANGE = 1.01
 _VARIANCE_POWERS = {"MSE": 0.0, "Poisson": 1.0, "Tweedie": 1.5, "Gamma": 2.0}
 
 
@@ -243,7 +245,8 @@ def variance_power(base: Array, y: Array, weight: Array | None = None, bins: int
 
     Rows are put into bins of equal frequency by `base`. The estimate is the slope of log mean (y - m)² against log m
     over the bins, with m the base times the factor that makes the total right. It takes means within bins, not
-    logarithms of single residuals, since these would follow the small residuals and not the variance.
+    logarithms of single residuals, since these would follow the small residuals and not the variance. Where the means
+    of the bins lie within 1 % of each other no slope can be told, and the answer is 1.
 
     >>> base = np.repeat([1.0, 2.0, 4.0, 8.0], 100)
     >>> sign = np.tile([1.0, -1.0], 200)
@@ -264,8 +267,11 @@ def variance_power(base: Array, y: Array, weight: Array | None = None, bins: int
     bin_mean = np.bincount(bin_of_row, weight * mean)[filled] / bin_weight
     bin_variance = np.bincount(bin_of_row, weight * (y - mean) ** 2)[filled] / bin_weight
     varies = bin_variance > 0.0
-    if varies.sum() < 2 or np.ptp(bin_mean[varies]) == 0.0:
+    if varies.sum() < 2:
         return 1.0
-    log_mean, log_variance = np.log(bin_mean[varies]), np.log(bin_variance[varies])
-    slope = np.polyfit(log_mean, log_variance, 1, w=np.sqrt(bin_weight[varies]))[0]
-    return float(np.clip(slope, 0.0, 2.0))
+    log_mean, log_variance, bin_weight = np.log(bin_mean[varies]), np.log(bin_variance[varies]), bin_weight[varies]
+    if np.ptp(log_mean) < np.log(_LEAST_RANGE):
+        return 1.0
+    distance = log_mean - np.average(log_mean, weights=bin_weight)
+    slope = float(bin_weight * distance @ log_variance / (bin_weight * distance @ distance))
+    return min(max(slope, 0.0), 2.0)
