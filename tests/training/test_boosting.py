@@ -6,7 +6,7 @@ import torch
 
 from transun.backbones import Trees
 from transun.data import Dataset
-from transun.training.boosters import BoostedRows, Boosting, LightGBM, ScikitLearn
+from transun.training.boosters import BoostedRows, Boosting, BoostingTask, LightGBM, ScikitLearn
 from transun.training.boosting import LARGE_TREES, SMALL_TREES, fit_trees
 
 BOOSTERS = [LightGBM(), ScikitLearn()]
@@ -49,7 +49,7 @@ def test_the_trees_are_those_of_the_library(booster, settings, monkeypatch) -> N
             return original(self, num_iteration=num_iteration, **others)
 
         monkeypatch.setattr(f"{name}.dump_model", dump)
-    trees = booster.fit(data, valid, [1], settings, seed=0, threads=1, seconds=60.0, progress=False)
+    trees = booster.fit(BoostingTask(data, valid, [1], settings, progress=False))
     model = fit_walk(trees)
     if booster.name == "scikit-learn":
         from sklearn.ensemble import HistGradientBoostingRegressor
@@ -150,7 +150,7 @@ def test_the_deviance_can_end_the_boosting_and_shrinkage_keeps_leaves_small(boos
     spans = []
     for shrinkage in (0.0, 1e9):
         settings = Boosting(1.0, 8, 0.1, False, shrinkage=shrinkage, most_trees=40, stop_by="deviance")
-        trees = booster.fit(data, valid, [], settings, seed=0, threads=1, seconds=60.0, progress=False)
+        trees = booster.fit(BoostingTask(data, valid, [], settings, progress=False))
         logs = np.log(fit_walk(trees)(np.array([[0.0], [1.0]], np.float32)))
         spans.append(float(logs[1] - logs[0]))
     # ln 3 after 40 steps of a tenth (LightGBM halves them), known to 0.5·√(2/500) = 3 %; nothing after none.

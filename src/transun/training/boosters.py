@@ -2,9 +2,10 @@
 
 import math
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,7 @@ from transun.backbones import Tree
 from transun.support.extras import need
 from transun.support.progress import Progress
 
-__all__ = ["BoostedRows", "Booster", "Boosting", "default_booster"]
+__all__ = ["BoostedRows", "Booster", "Boosting", "BoostingTask", "default_booster"]
 
 Array = NDArray[Any]
 
@@ -58,38 +59,42 @@ class Boosting:
 
 
 @dataclass(frozen=True)
-class Booster(Protocol):
+class BoostingTask:
+    """One ensemble of trees that a library is asked for.
+
+    Args:
+        rows: training rows.
+        valid: validation rows, which stop the boosting.
+        codes: columns that hold codes, without an order.
+        settings: loss, size and shrinkage of the trees.
+        seed: of the rows that each tree is fitted to.
+        threads: to compute with.
+        seconds: after which no further tree is begun.
+        progress: show a progress bar; None shows it on a terminal.
+
+    """
+
+    rows: BoostedRows
+    valid: BoostedRows
+    codes: Sequence[int]
+    settings: Boosting
+    seed: int = 0
+    threads: int = 1
+    seconds: float = math.inf
+    progress: bool | None = None
+
+
+@dataclass(frozen=True)
+class Booster(ABC):
     """A library that fits an ensemble of trees to amounts with a logarithmic link."""
 
     name: str
     most_codes: int
     """Columns with more different codes cannot be asked about by sets."""
 
-    def fit(
-        self,
-        rows: BoostedRows,
-        valid: BoostedRows,
-        codes: Sequence[int],
-        settings: Boosting,
-        *,
-        seed: int,
-        threads: int,
-        seconds: float,
-        progress: bool | None,
-    ) -> list[Tree]:
-        """The trees up to the least error of the validation rows; the sum of their leaves is ln(mean of y).
-
-        Args:
-            rows: training rows.
-            valid: validation rows, which stop the boosting.
-            codes: columns that hold codes, without an order.
-            settings: loss, size and shrinkage of the trees.
-            seed: of the rows that each tree is fitted to.
-            threads: to compute with.
-            seconds: after which no further tree is begun.
-            progress: show a progress bar; None shows it on a terminal.
-
-        """
+    @abstractmethod
+    def fit(self, task: BoostingTask) -> list[Tree]:
+        """The trees up to the least error of the validation rows; the sum of their leaves is ln(mean of y)."""
 
 
 @dataclass(frozen=True)
@@ -99,18 +104,8 @@ class LightGBM(Booster):
     name: str = "LightGBM"
     most_codes: int = 4096
 
-    def fit(
-        self,
-        rows: BoostedRows,
-        valid: BoostedRows,
-        codes: Sequence[int],
-        settings: Boosting,
-        *,
-        seed: int,
-        threads: int,
-        seconds: float,
-        progress: bool | None,
-    ) -> list[Tree]:
+    def fit(self, task: BoostingTask) -> list[Tree]:
+        rows, valid, codes, settings = task.rows, task.valid, task.codes, task.settings
         lightgbm = need("lightgbm")
         loss = {"objective": "tweedie", "tweedie_variance_power": settings.power}
         options = {
@@ -122,8 +117,8 @@ class LightGBM(Booster):
             "bagging_fraction": 0.8,
             "bagging_freq": 1,
             "lambda_l2": settings.shrinkage,
-            "seed": seed,
-            "num_threads": threads,
+            "seed": task.seed,
+            "num_threads": task.threads,
             "deterministic": True,
             "force_row_wise": True,
             "verbose": -1,
@@ -131,8 +126,8 @@ class LightGBM(Booster):
         data = {"categorical_feature": list(codes), "free_raw_data": False}
         training = lightgbm.Dataset(rows.x, rows.y, weight=rows.weight, **data)
         validation = lightgbm.Dataset(valid.x, valid.y, weight=valid.weight, reference=training, **data)
-        deadline = time.perf_counter() + seconds
-        with Progress("boosting", settings.most_trees, progress) as bar:
+        deadline = time.perf_counter() + task.seconds
+        with Progress("boosting", settings.most_trees, task.progress) as bar:
             errors: list[float] = []
 
             def after_tree(state: Any) -> None:
@@ -176,18 +171,8 @@ class ScikitLearn(Booster):
     name: str = "scikit-learn"
     most_codes: int = 254
 
-    def fit(
-        self,
-        rows: BoostedRows,
-        valid: BoostedRows,
-        codes: Sequence[int],
-        settings: Boosting,
-        *,
-        seed: int,
-        threads: int,
-        seconds: float,
-        progress: bool | None,
-    ) -> list[Tree]:
+    def fit(self, task: BoostingTask) -> list[Tree]:
+        rows, valid, codes, settings = task.rows, task.valid, task.codes, task.settings
         ensemble = need("sklearn.ensemble")
         model = ensemble.HistGradientBoostingRegressor(
             loss="poisson",
@@ -199,13 +184,13 @@ class ScikitLearn(Booster):
             early_stopping=False,
             warm_start=True,
             max_iter=1,
-            random_state=seed,
+            random_state=task.seed,
         )
-        deadline = time.perf_counter() + seconds
+        deadline = time.perf_counter() + task.seconds
         best, best_error, trees = 1, math.inf, 0
         with (
-            Progress("boosting", settings.most_trees, progress) as bar,
-            need("threadpoolctl").threadpool_limits(threads),
+            Progress("boosting", settings.most_trees, task.progress) as bar,
+            need("threadpoolctl").threadpool_limits(task.threads),
         ):
             while not trees or (
                 trees < settings.most_trees and trees - best < _PATIENCE and time.perf_counter() < deadline

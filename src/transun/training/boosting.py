@@ -14,7 +14,7 @@ from transun.backbones.trees import TreeColumns, bag_means
 from transun.data import Dataset, hashing
 from transun.heads import PointHead, Scaled
 from transun.models.network import Model
-from transun.training.boosters import BoostedRows, Booster, Boosting, default_booster
+from transun.training.boosters import BoostedRows, Booster, Boosting, BoostingTask, default_booster
 from transun.training.evaluation import BATCH
 from transun.transforms import Identity
 
@@ -75,7 +75,7 @@ def fit_trees(
         matrix.means(name).copy_(_means(x[name], data.y / unit, weight, matrix.sizes[name]))
     columns = _columns(matrix, booster.most_codes, settings.by_means)
     haste = _HASTE if len(data.y) > _MANY_ROWS else 1.0
-    trees = booster.fit(
+    task = BoostingTask(
         columns.select(_rows(_seen_by_training_rows(matrix, data, weight, unit, seed), data, unit)),
         columns.select(_rows(matrix(valid.x), valid, unit)),
         columns.codes,
@@ -85,7 +85,7 @@ def fit_trees(
         seconds=seconds,
         progress=progress,
     )
-    model = _assemble(matrix, [columns.rename(tree) for tree in trees], inputs, unit, seed)
+    model = _assemble(matrix, [columns.rename(tree) for tree in booster.fit(task)], inputs, unit, seed)
     return _with_total(model, data, total)
 
 
