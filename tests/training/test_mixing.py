@@ -11,6 +11,7 @@ from transun.heads import Poisson, Scaled
 from transun.models import Model
 from transun.training.mixing import _best_shares, _folds, choose_shares, fit_parts, why_no_trees
 from transun.training.recipe import Recipe
+from transun.training.row_split import RowSplit
 
 
 class TestShares:
@@ -62,8 +63,9 @@ def network() -> Model:
 
 def test_the_parts_are_trained_and_mixed() -> None:
     pytest.importorskip("sklearn")
-    data, valid = rows(16_000, 0), rows(400, 1)  # too many rows for folds
-    model, history = fit_parts(network(), data, valid, Trees(numeric=("a",)), Recipe(epochs=1), progress=False)
+    valid = rows(400, 1)
+    split = RowSplit.of(rows(16_000, 0), valid, Recipe())  # too many rows for folds
+    model, history = fit_parts(network(), split, Trees(numeric=("a",)), Recipe(epochs=1), progress=False)
     assert history.folds == 1
     assert sum(part.share for part in history.parts) == pytest.approx(1.0)
     assert [part.name.split()[0] for part in history.parts] == ["trees", "trees", "network"]
@@ -76,8 +78,9 @@ def test_the_parts_are_trained_and_mixed() -> None:
 
 def test_a_small_table_is_trained_on_several_times() -> None:
     pytest.importorskip("sklearn")
-    data, valid = rows(6_000, 0), rows(400, 1)
-    model, history = fit_parts(None, data, valid, Trees(numeric=("a",)), Recipe(), progress=False)
+    valid = rows(400, 1)
+    split = RowSplit.of(rows(6_000, 0), valid, Recipe())
+    model, history = fit_parts(None, split, Trees(numeric=("a",)), Recipe(), progress=False)
     assert history.folds == 5
     assert history.mixed_rows == 5 * 400
     error = float((model(valid.x).detach().double() - valid.y.double()).square().mean().sqrt())
@@ -88,7 +91,7 @@ def test_a_small_table_is_trained_on_several_times() -> None:
 def test_every_row_of_a_fold_is_left_out_once() -> None:
     data = Dataset({"a": torch.arange(3_000.0)}, torch.ones(3_000))
     for valid in (None, rows(100, 1)):
-        folds = _folds(data, valid, Recipe())
+        folds = _folds(RowSplit.of(data, valid, Recipe()), seed=0)
         assert sorted(torch.cat([fold[1].x["a"] for fold in folds]).tolist()) == list(range(3_000))
         for rows_of_fold, stopping, deciding in folds:
             assert not set(rows_of_fold.x["a"].tolist()) & set(stopping.x["a"].tolist())
@@ -97,11 +100,11 @@ def test_every_row_of_a_fold_is_left_out_once() -> None:
 
 def test_a_budget_ends_the_training() -> None:
     pytest.importorskip("sklearn")
-    data, valid = rows(800, 0), rows(400, 1)
+    split = RowSplit.of(rows(800, 0), rows(400, 1), Recipe())
     recipe = Recipe(epochs=100_000, patience=None, budget=1.0)
-    _, history = fit_parts(network(), data, valid, Trees(numeric=("a",)), recipe, progress=False)
+    _, history = fit_parts(network(), split, Trees(numeric=("a",)), recipe, progress=False)
     assert history.out_of_time
-    assert history.rows < 100_000 * len(data)
+    assert history.rows < 100_000 * len(split.data)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +117,7 @@ def test_a_budget_ends_the_training() -> None:
 )
 def test_where_trees_cannot_be_fitted_there_is_a_reason(y: torch.Tensor, reason: str) -> None:
     data = Dataset({"a": torch.zeros(len(y))}, y)
-    assert reason in (why_no_trees(data, data) or "")
+    assert reason in (why_no_trees(RowSplit.of(data, data, Recipe())) or "")
 
 
 def test_a_recipe_without_a_budget_has_no_clock() -> None:

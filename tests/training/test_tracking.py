@@ -14,6 +14,7 @@ from transun.models.network import Model
 from transun.training.loop import fit
 from transun.training.mixing import fit_parts
 from transun.training.recipe import plain_recipe
+from transun.training.row_split import RowSplit
 
 LOG = OrderLog(orders=1200, users=30, items=20, history=2)
 DATA, VALID = LOG.dataset(stop=1000), LOG.dataset(1000)
@@ -93,7 +94,9 @@ def test_folds_have_names_of_their_own():
     data = Dataset({"a": a}, 1.0 + a)
     tracker = Recorder()
     model = Model(EmbeddingMLP(numeric=("a",), hidden=(4,)), Scaled(Poisson()))
-    _, history = fit_parts(model, data, None, Trees(numeric=("a",)), Recipe(epochs=1), tracker=tracker, progress=False)
+    recipe = Recipe(epochs=1)
+    split = RowSplit.of(data, None, recipe)
+    _, history = fit_parts(model, split, Trees(numeric=("a",)), recipe, tracker=tracker, progress=False)
     prefixes = [next(iter(values)).partition("/")[0] for _, values in tracker.calls]
     assert prefixes == [f"fold_{number}" for number in range(1, history.folds + 1)]
     assert history.folds > 1

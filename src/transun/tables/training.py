@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from transun.backbones import Backbone
 from transun.data import Dataset, Features, HoldOut, HoldOutRows, ParquetStream, read_table
@@ -19,6 +19,7 @@ from transun.tables.folder import StreamedFolder, is_streamed, survey_folder
 from transun.tables.model import TableModel, tree_inputs
 from transun.tables.plan import Only, Plan, make_plan
 from transun.training.history import History
+from transun.training.loop import FitOptions
 from transun.training.multicalibration import multicalibrate
 from transun.training.recipe import Recipe
 from transun.training.tracking import Tracker
@@ -27,7 +28,7 @@ from transun.training.validated import fit_with_validation
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["FitOptions", "hold_out", "require_test_share", "train", "train_folder", "train_plan"]
+__all__ = ["hold_out", "require_test_share", "train", "train_folder", "train_plan"]
 
 
 def train(
@@ -123,15 +124,6 @@ def train(
     )
     held = None if valid is None else read_table(valid)
     return train_plan(plan, table, plan.backbone(backbone), recipe, valid=held, by=by, **options)
-
-
-class FitOptions(TypedDict, total=False):
-    """What a training starts from and who follows it, as keyword arguments; see `transun.fit` for their meaning."""
-
-    base: Model | None
-    resume: str | Path | None
-    tracker: Tracker | None
-    progress: bool | None
 
 
 def train_plan(

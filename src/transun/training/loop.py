@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from pathlib import Path
+from typing import TypedDict
 
 import torch
 from torch import Tensor
@@ -31,10 +32,19 @@ from transun.training.rowwise import OptimiserStep
 from transun.training.threads import limited_threads
 from transun.training.tracking import Tracker, tracked_values
 
-__all__ = ["epoch_seed", "fit"]
+__all__ = ["FitOptions", "epoch_seed", "fit"]
 
 # How many points of the learning curve a history keeps.
 _POINTS = 1000
+
+
+class FitOptions(TypedDict, total=False):
+    """What a training starts from and who follows it, as keyword arguments; see `fit` for their meaning."""
+
+    base: Model | None
+    resume: str | Path | None
+    tracker: Tracker | None
+    progress: bool | None
 
 
 def fit(

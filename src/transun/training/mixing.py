@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import combinations
-from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
 import torch
 from torch import Tensor
@@ -22,10 +21,11 @@ from transun.training.boosters import Booster, default_booster
 from transun.training.boosting import LARGE_TREES, SMALL_TREES, fit_trees
 from transun.training.evaluation import predict
 from transun.training.history import History, Part
-from transun.training.loop import fit
+from transun.training.loop import FitOptions, fit
 from transun.training.recipe import Recipe
 from transun.training.resume import fold_file
-from transun.training.tracking import PrefixedTracker, Tracker
+from transun.training.row_split import RowSplit
+from transun.training.tracking import PrefixedTracker
 
 __all__ = ["choose_shares", "fit_parts", "why_no_trees"]
 
@@ -41,29 +41,27 @@ _FEWEST_FOLDS, _MOST_FOLDS, _FOLD_ROWS = 4, 5, 30_000
 _HALVES = 50
 
 
-def why_no_trees(data: Dataset, valid: Dataset | None) -> str | None:
+def why_no_trees(split: RowSplit) -> str | None:
     """Why trees cannot be fitted to these rows; None if they can."""
-    if valid is None or len(valid) < _FEWEST_VALID or len(data) < _FEWEST_ROWS:
+    rows, valid = split.train, split.valid
+    if valid is None or len(valid) < _FEWEST_VALID or len(rows) < _FEWEST_ROWS:
         return f"trees need {_FEWEST_ROWS} training rows and {_FEWEST_VALID} validation rows"
-    if bool((data.y < 0.0).any()) or bool((valid.y < 0.0).any()):
+    if bool((rows.y < 0.0).any()) or bool((valid.y < 0.0).any()):
         return "trees are for targets that are not negative"
-    if not float(data.y.double().mean()) > 0.0:
+    if not float(rows.y.double().mean()) > 0.0:
         return "all targets are zero"
     return None
 
 
 def fit_parts(
     model: Model | None,
-    data: Dataset,
-    valid: Dataset | None,
+    split: RowSplit,
     inputs: Trees,
     recipe: Recipe,
     *,
     booster: Booster | None = None,
     stream: ParquetStream | None = None,
-    resume: str | Path | None = None,
-    tracker: Tracker | None = None,
-    progress: bool | None = None,
+    **options: Unpack[FitOptions],
 ) -> tuple[Model, History]:
     """Two ensembles of trees and a network, mixed as validation rows call for, and several times on a small table.
 
@@ -78,18 +76,16 @@ def fit_parts(
     rows that are given decide the shares there, and the fold that is left out ends the training.
 
     Args:
-        model: the network, trained in place; None mixes the ensembles of trees alone.
-        data: training rows.
-        valid: validation rows; None takes them from the training rows.
+        model: the network; None mixes the ensembles of trees alone.
+        split: training and validation rows, for which `why_no_trees` has no objection.
         inputs: names the columns for the trees.
         recipe: how to train the network; its budget is that of all parts together.
         booster: the library for trees; None takes LightGBM where it is installed, else scikit-learn.
-        stream: the rows of the network, where they are larger than memory; `data` is then a sample of them for the
-            trees, there are no folds, and validation rows must be given.
-        resume: a file for the state of an interrupted training of the network; further folds have files beside it.
-            Trees, and folds that were complete, are trained again, to the same result.
-        tracker: gets losses and metrics of the network; those of several folds are named `fold_1/loss/total` and so on.
-        progress: show progress bars; None shows them on a terminal.
+        stream: the rows of the network, where they are larger than memory; the training rows of the split are then a
+            sample of them for the trees, and there are no folds.
+        **options: of the training of the network, see `FitOptions`. The folds of a small table resume from files of
+            their own, and what they track is named `fold_1/loss/total` and so on. Trees, and folds that were complete,
+            are trained again, to the same result.
 
     Returns:
         The mixture, and the history of the (last) network's training with the parts and their shares.
@@ -97,7 +93,7 @@ def fit_parts(
     """
     began = time.perf_counter()
     booster = booster or default_booster()
-    folds = _folds(data, valid, recipe) if stream is None or valid is None else [_Fold(data, valid, valid)]
+    folds = _folds(split, recipe.seed) if stream is None else [_Fold.of(split)]
     mixtures, histories = [], []
     for number, fold in enumerate(folds):
         spent = time.perf_counter() - began
@@ -109,17 +105,15 @@ def fit_parts(
             replace(recipe, budget=left, seed=recipe.seed + number),
             booster,
             stream,
-            None if resume is None else fold_file(resume, number),
-            tracker if tracker is None or len(folds) == 1 else PrefixedTracker(tracker, f"fold_{number + 1}/"),
-            progress,
+            **(options if len(folds) == 1 else _of_fold(options, number)),
         )
         mixtures.append(mixture)
         histories.append(history)
     history = replace(histories[-1], parts=_mean_parts(histories), folds=len(folds))
     history.mixed_error = math.sqrt(sum(one.mixed_error**2 for one in histories) / len(folds))
     history.mixed_rows = sum(one.mixed_rows for one in histories)
-    history.train_rows = len(data if stream is None else stream)
-    history.valid_rows = 0 if valid is None else len(valid)
+    history.train_rows = len(split.data if stream is None else stream)
+    history.valid_rows = 0 if split.given is None else len(split.given)
     history.seconds = time.perf_counter() - began
     return mix(mixtures, [1.0 / len(folds)] * len(folds)), history
 
@@ -131,21 +125,34 @@ class _Fold(NamedTuple):
     stopping: Dataset
     deciding: Dataset
 
+    @classmethod
+    def of(cls, split: RowSplit) -> "_Fold":
+        """The only fold: all validation rows both end the trainings and decide the shares."""
+        assert split.valid is not None  # `why_no_trees` has seen to it
+        return cls(split.train, split.valid, split.valid)
 
-def _folds(data: Dataset, valid: Dataset | None, recipe: Recipe) -> list[_Fold]:
+
+def _folds(split: RowSplit, seed: int) -> list[_Fold]:
+    data = split.data
     count = min(_MOST_FOLDS, _FOLD_ROWS // len(data))
     if count < _FEWEST_FOLDS:
-        rows = data
-        if valid is None:
-            rows, valid = recipe.split(data)
-        assert valid is not None  # `why_no_trees` has seen to it
-        return [_Fold(rows, valid, valid)]
-    fold = (hashing.uniform(torch.arange(len(data)), recipe.seed, "mixing.folds") * count).long()
+        return [_Fold.of(split)]
+    fold = (hashing.uniform(torch.arange(len(data)), seed, "mixing.folds") * count).long()
     parts = []
     for number in range(count):
         rows, left_out = (data.take(chosen.nonzero().squeeze(-1)) for chosen in (fold != number, fold == number))
-        parts.append(_Fold(rows, left_out, left_out if valid is None else valid))
+        parts.append(_Fold(rows, left_out, left_out if split.given is None else split.given))
     return parts
+
+
+def _of_fold(options: FitOptions, number: int) -> FitOptions:
+    """The options of one fold among several, with a file and names of its own."""
+    resume, tracker = options.get("resume"), options.get("tracker")
+    return {
+        **options,
+        "resume": None if resume is None else fold_file(resume, number),
+        "tracker": None if tracker is None else PrefixedTracker(tracker, f"fold_{number + 1}/"),
+    }
 
 
 def _fit_once(
@@ -155,9 +162,7 @@ def _fit_once(
     recipe: Recipe,
     booster: Booster,
     stream: ParquetStream | None,
-    resume: str | Path | None,
-    tracker: Tracker | None,
-    progress: bool | None,
+    **options: Unpack[FitOptions],
 ) -> tuple[Model, History]:
     """One mixture of parts that are trained on the same rows."""
     rows, stopping, deciding = fold
@@ -178,7 +183,7 @@ def _fit_once(
             booster=booster,
             seed=recipe.seed,
             seconds=seconds,
-            progress=progress,
+            progress=options.get("progress"),
         )
         # Rank 0 boosts on all processors of its machine, and the other ranks wait for the trees.
         models.append(group.from_leader(boost))
@@ -189,9 +194,7 @@ def _fit_once(
             recipe = replace(recipe, budget=max(1e-3, budget - (time.perf_counter() - began)))
         device = "cpu" if recipe.device is None else recipe.device
         trained_on = (rows if stream is None else stream).to(device)
-        history = fit(
-            model, trained_on, recipe, valid=stopping.to(device), resume=resume, tracker=tracker, progress=progress
-        )
+        history = fit(model, trained_on, recipe, valid=stopping.to(device), **options)
         models.append(model.cpu())
         names.append("network")
     preds = torch.stack([predict(part, deciding).double() for part in models], 1)

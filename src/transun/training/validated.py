@@ -1,6 +1,6 @@
 """Training on rows in memory: validation rows are split off, and the total can be balanced afterwards."""
 
-from pathlib import Path
+from typing import Unpack
 
 import torch
 from torch import Tensor
@@ -12,10 +12,10 @@ from transun.support.group import current_group
 from transun.training.calibration import balance
 from transun.training.evaluation import some_rows
 from transun.training.history import History
-from transun.training.loop import fit
+from transun.training.loop import FitOptions, fit
 from transun.training.mixing import fit_parts, why_no_trees
 from transun.training.recipe import Recipe
-from transun.training.tracking import Tracker
+from transun.training.row_split import RowSplit
 
 __all__ = ["fit_with_validation"]
 
@@ -28,11 +28,8 @@ def fit_with_validation(
     valid: Dataset | None = None,
     balanced: bool = False,
     trees: Trees | None = None,
-    base: Model | None = None,
     stream: ParquetStream | None = None,
-    resume: str | Path | None = None,
-    tracker: Tracker | None = None,
-    progress: bool | None = None,
+    **options: Unpack[FitOptions],
 ) -> tuple[Model, History]:
     """Train a model on rows as a recipe says, with early stopping on a share of them, and balance the total.
 
@@ -47,12 +44,9 @@ def fit_with_validation(
         valid: validation rows in place of a share of `data`.
         balanced: what a `recipe.balance` of None means.
         trees: names the columns for trees beside the model; None wants no trees.
-        base: a trained model to start from; see `fit`.
         stream: the rows that the model is trained on, where they are larger than memory; `data` is then a sample of
-            them, from which trees and the last factor are learned.
-        resume: a file for the state of an interrupted training; see `fit`.
-        tracker: gets losses and metrics along the training; see `fit`.
-        progress: show a progress bar; None shows it on a terminal.
+            them, from which trees and the last factor are learned, and validation rows are those that are given.
+        **options: see `FitOptions`.
 
     Returns:
         The model, with one last factor where it is balanced, and the history of its training.
@@ -63,37 +57,23 @@ def fit_with_validation(
     (100, 2)
 
     """
-    rows, declared = data, valid
-    if valid is None and stream is None:
-        rows, valid = recipe.split(data)
-    if model is not None and rows.weight is not None and (base is not None or not model.prepared):
+    split = RowSplit(data, valid, data, valid) if stream is not None else RowSplit.of(data, valid, recipe)
+    rows, valid = split.train, split.valid
+    if model is not None and rows.weight is not None and (options.get("base") is not None or not model.prepared):
+        base = options.pop("base", None)
         sample = None if base is None else some_rows(rows, recipe.seed)
         model.prepare(weighted_targets(rows.y, rows.weight), base, sample)
-        base = None
-    obstacle = "no trees are wanted" if trees is None else why_no_trees(rows, valid)
-    if trees is not None and valid is not None and obstacle is None:
-        model, history = fit_parts(
-            model,
-            data,
-            declared,
-            trees,
-            recipe,
-            stream=stream,
-            resume=resume,
-            tracker=tracker,
-            progress=progress,
-        )
-        rows, valid = data, declared
+    obstacle = "no trees are wanted" if trees is None else why_no_trees(split)
+    if trees is not None and obstacle is None:
+        model, history = fit_parts(model, split, trees, recipe, stream=stream, **options)
+        rows, valid = split.data, split.given
     elif model is None:
         raise ValueError(f"there is nothing to train: {obstacle}")
     else:
         if recipe.device is not None:
             rows, valid = rows.to(recipe.device), None if valid is None else valid.to(recipe.device)
             stream = None if stream is None else stream.to(recipe.device)
-        trained_on = rows if stream is None else stream
-        history = fit(
-            model, trained_on, recipe, valid=valid, base=base, resume=resume, tracker=tracker, progress=progress
-        )
+        history = fit(model, rows if stream is None else stream, recipe, valid=valid, **options)
     if balanced if recipe.balance is None else recipe.balance:
         model = balance(model, rows, valid, group=current_group())
     return model if recipe.device is None else model.cpu(), history
