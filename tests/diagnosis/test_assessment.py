@@ -7,7 +7,7 @@ from transun import metrics
 from transun.data.table import read_table
 from transun.diagnosis import diagnose
 from transun.diagnosis.assessment import assess, requirement_names
-from transun.diagnosis.evaluation import whole_part
+from transun.diagnosis.certification import whole_part
 from transun.metrics import STANDARD, STRE
 
 pytest.importorskip("scipy")

@@ -1,4 +1,4 @@
-"""A model evaluated on held-out rows: one encoding, the numbers of a streamed evaluation, and a true certificate."""
+"""A model evaluated on held-out rows: one encoding, and the numbers of a streamed evaluation."""
 
 from dataclasses import asdict, replace
 from functools import partial
@@ -7,38 +7,16 @@ import numpy as np
 import pyarrow
 import pytest
 
+from prepared_model import model, rows
 from scattered import Scattered, assert_same
-from transun import Features, Id, LogMSE, LogSUN, Model, TableModel, embedding_mlp, load
-from transun.data import read_table
-from transun.data.fingerprint import fingerprint
+from transun import Features, LogMSE, LogSUN
 from transun.data.seen_rows import SeenRows
 from transun.data.spool import Spool
 from transun.diagnosis import evaluation
-from transun.diagnosis.evaluation import certify_folder, evaluate_held_out, evaluate_model, evaluate_rows
+from transun.diagnosis.evaluation import evaluate_held_out, evaluate_model, evaluate_rows
 from transun.metrics import PGR, XAUC
 
 pytest.importorskip("scipy")
-
-
-def rows(count=400, seed=0):
-    rng = np.random.default_rng(seed)
-    item = rng.integers(0, 5, count)
-    return read_table(
-        {
-            "item": item,
-            "shop": rng.choice(["a", "b"], count),
-            "weight": rng.integers(1, 4, count),
-            "y": (1.0 + item) * rng.lognormal(0.0, 0.5, count),
-        }
-    )
-
-
-def model(head, table, weight=None):
-    features = Features({"item": Id()}).fit(table)
-    network = Model(embedding_mlp(features, hidden=(8,)), head)
-    trained = TableModel(features, network, "y", weight)
-    network.prepare(trained.dataset(table).targets())
-    return trained
 
 
 @pytest.mark.parametrize("weight", [None, "weight"])
@@ -100,35 +78,6 @@ def test_segments_by_the_target_are_refused():
             evaluate(model(LogMSE(), table), table, ["y"])
 
 
-def test_rows_of_the_training_are_no_proof(tmp_path):
-    table = rows()
-    trained = model(LogMSE(), table)
-    trained = replace(trained, seen=SeenRows.of(trained.dataset(table)))
-    trained.save(tmp_path)
-    assert load(tmp_path).seen_share(table) == 1.0
-    assert load(tmp_path).seen_share(rows(seed=1)) == 0.0
-    evaluation = evaluate_model(load(tmp_path), table)
-    assert evaluation.seen == 1.0
-    with pytest.raises(ValueError, match=r"about 100% of these rows .* that it has not seen"):
-        certify_folder(tmp_path, trained, table, evaluation.assessment, "all rows", evaluation.seen)
-    assert not (tmp_path / "certificate.json").exists()
-
-
-def test_a_certificate_is_of_exactly_its_rows(tmp_path):
-    table = rows()
-    trained = model(LogMSE(), table)
-    trained.save(tmp_path)
-    assessment = evaluate_held_out(trained, table, ["shop"])
-    certificate = certify_folder(tmp_path, trained, table, assessment, "all rows")
-    assert certificate.fingerprint == fingerprint(table, ["item", "y"])
-    assert certificate.fingerprint != fingerprint(table.slice(1), ["item", "y"])
-    assert certificate.whole.metrics["PGR"].value == assessment.metric("PGR").value
-    assert {part.value: part.rows for part in certificate.segments} == {
-        segment.value: segment.rows for segment in assessment.segments[0].segments
-    }
-    assert set(certificate.segments[0].metrics) == {estimate.name for estimate in assessment.metrics}
-
-
 class TestClusters:
     """Rows of one user may be alike; a total is then known as well as so many users can tell."""
 
@@ -161,13 +110,3 @@ class TestClusters:
         table = rows().append_column("user", pyarrow.array([*range(399), None]))
         with pytest.raises(ValueError, match="column 'user' is empty in row 399"):
             evaluate_held_out(model(LogMSE(), table), table, cluster="user")
-
-
-def test_intervals_of_rows_are_judged_by_level_and_segment():
-    table = rows(4000)
-    covered = evaluate_held_out(model(LogMSE(), table), table, ["shop"]).covered
-    assert {each.group for each in covered[-2:]} == {"shop a", "shop b"}
-    assert sum(each.rows for each in covered if each.group.startswith("shop")) == 4000
-    for each in covered:
-        # Half of the rows teach, and the others are judged: twice the variance of a share.
-        assert each.share == pytest.approx(0.9, abs=4 * np.sqrt(2 * 0.09 / each.rows))

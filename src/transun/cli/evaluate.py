@@ -69,7 +69,8 @@ def evaluate(
     if certify and data == STDIN:
         raise ValueError("--certify takes a fingerprint of the rows: name a file instead of standard input")
     from transun.diagnosis.assessment import requirement_names
-    from transun.diagnosis.evaluation import certify_folder, evaluate_model, whole_part
+    from transun.diagnosis.certification import certify_folder, whole_part
+    from transun.diagnosis.evaluation import evaluate_model
     from transun.models.interval_file import save_intervals
     from transun.models.row_intervals import RowIntervals
 

@@ -298,7 +298,7 @@ class TrainingJob:
         Ctrl-C leaves the file `resume` and says how to continue. The model is saved before it is evaluated, so that
         nothing that fails later can lose it.
         """
-        from transun.diagnosis.evaluation import certify_folder
+        from transun.diagnosis.certification import certify_folder
         from transun.models.interval_file import save_intervals
         from transun.report.formatting import as_json
         from transun.report.model import model_document, model_report

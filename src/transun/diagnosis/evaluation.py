@@ -1,13 +1,10 @@
-"""A saved model evaluated on a table: its predictions, their assessment, and the certificate that records it."""
+"""A model evaluated on a table: the predictions of its rows and their assessment."""
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial, reduce
-from importlib.metadata import version
 from operator import add
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +12,6 @@ import torch
 
 from transun.data.columns import Chunk, Columns, Rows, S
 from transun.data.exposure import read_exposure, to_rates
-from transun.data.fingerprint import fingerprint
 from transun.data.sample import HashSample
 from transun.data.schema import require_columns
 from transun.data.seen_rows import SeenMatches, row_hashes
@@ -23,18 +19,14 @@ from transun.data.shift import TableShift
 from transun.data.spool import Spool
 from transun.data.table import column_array
 from transun.diagnosis.assessment import assess, assess_sums, require_finite, segment_metrics
-from transun.diagnosis.error_sums import ErrorSums
-from transun.diagnosis.moments import Floats
+from transun.diagnosis.coverage import Division, coverage
 from transun.diagnosis.passes import first_pass, second_pass, segment_codes
 from transun.diagnosis.reading import ArrayRows, ColumnNames, ColumnRows, RowSource, usable_rows
-from transun.diagnosis.result import Assessment, Covered, ModelAssessment
-from transun.diagnosis.segmentation import Integers
-from transun.diagnosis.tail import AmountTail, relative_amounts
-from transun.metrics import STANDARD, Estimate, SampleMetric
-from transun.models.certificate import Certificate, Measured, Part, write_certificate
-from transun.models.description import describe_model
-from transun.models.noise import Noise
-from transun.models.row_intervals import RowIntervals, cross_coverage
+from transun.diagnosis.result import Assessment, ModelAssessment
+from transun.diagnosis.segmentation import Segmentation
+from transun.diagnosis.total_noise import noise_of, unit_errors
+from transun.metrics import STANDARD, SampleMetric
+from transun.support.arrays import Floats, Integers
 from transun.support.extras import need
 from transun.support.group import Group
 from transun.tables.model import TableModel
@@ -45,26 +37,15 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = [
-    "INTERVAL_LEVEL",
     "Evaluation",
     "Novelty",
     "RowsWithPredictions",
-    "certify_folder",
     "evaluate_held_out",
     "evaluate_model",
     "evaluate_rows",
-    "noise_errors",
-    "noise_tail",
     "segment_columns",
     "unit_codes",
-    "whole_part",
 ]
-
-
-# The level at which the coverage of intervals of rows is measured, and the fewest rows that show it.
-INTERVAL_LEVEL, _FEWEST_ROWS = 0.9, 100
-# A column of segments: what its name puts before a title, titles, and for some rows segment, prediction and target.
-_Division = tuple[str, Sequence[str], Integers, Floats, Floats]
 
 
 @dataclass(frozen=True)
@@ -244,15 +225,18 @@ def _evaluation(trained: TableModel, source: RowSource, novelty: Novelty) -> Eva
     first = first_pass(source)
     second = second_pass(source, first, segment_metrics())
     assessed, sample = assess_sums(first, second), first.sample
-    errors = _unit_errors(first.moments.ratio(), sample["pred"], sample["y"], sample["weight"])
+    errors = unit_errors(first.moments.ratio(), sample["pred"], sample["y"], sample["weight"])
     errors = errors.repeated(assessed.rows / max(len(sample), 1))
     divisions = [
-        (f"{column} ", first.segmentations[column].titles, *(each[name] for name in ("code", "pred", "y")))
+        Division(_titles(column, first.segmentations[column]), each["code"], each["pred"], each["y"])
         for column, each in second.samples.items()
     ]
-    covered = _covered(sample["pred"], sample["y"], divisions)
     seen = 0.0 if trained.seen is None or novelty.seen is None else trained.seen.share_of(novelty.seen)
-    assessment = _of_model(assessed, trained, errors, None, covered)
+    assessment = ModelAssessment(
+        **vars(assessed),
+        noise=noise_of(assessed, trained, errors, cluster=None),
+        covered=coverage(sample["pred"], sample["y"], divisions),
+    )
     return Evaluation(assessment, sample, novelty.dropped, seen, novelty.shift)
 
 
@@ -288,53 +272,6 @@ def evaluate_held_out(
     return _of_rows(
         assessed, trained, ArrayRows(y, pred, np.ones(len(y)) if weight is None else weight, segments, unit), cluster
     )
-
-
-def whole_part(assessment: Assessment) -> Part:
-    """The metrics of all rows, as a certificate holds them."""
-    return Part("", "all rows", assessment.rows, _measured(assessment.metrics))
-
-
-def certify_folder(
-    folder: Path, trained: TableModel, source: Any, assessment: ModelAssessment, held_out: str, seen: float = 0.0
-) -> Certificate:
-    """Write the certificate of the model in a folder, dated now; rows of its training are refused.
-
-    Args:
-        folder: of the saved model.
-        trained: the model.
-        source: the rows that it was assessed on.
-        assessment: of these rows.
-        held_out: how the rows were chosen, in words.
-        seen: the share of them that were training rows, which prove nothing.
-
-    """
-    if seen:
-        raise ValueError(
-            f"about {seen:.0%} of these rows are training rows of the model, which prove nothing: certify it on rows "
-            "that it has not seen"
-        )
-    description = describe_model(folder)
-    certificate = Certificate(
-        date=datetime.now(UTC).isoformat(timespec="seconds"),
-        model=description.checksum,
-        head=description.head,
-        seed=description.seed,
-        target=trained.target,
-        held_out=held_out,
-        fingerprint=fingerprint(source, _columns(trained)),
-        versions={name: version(name) for name in ("transun", "torch", "numpy", "pyarrow")},
-        whole=whole_part(assessment),
-        weight=trained.weight,
-        segments=tuple(
-            Part(table.column, segment.value, segment.rows, _measured(segment.metrics))
-            for table in assessment.segments
-            for segment in table.segments
-        ),
-        noise=assessment.noise,
-    )
-    write_certificate(certificate, folder)
-    return certificate
 
 
 def segment_columns(trained: TableModel, by: Sequence[str]) -> tuple[str, ...]:
@@ -384,79 +321,20 @@ def _clustered_evaluation(
 def _of_rows(assessed: Assessment, trained: TableModel, rows: ArrayRows, cluster: str | None) -> ModelAssessment:
     ratio = assessed.actual / assessed.predicted if assessed.predicted else math.nan
     divisions = [
-        (f"{column} ", segmentation.titles, codes, rows.pred, rows.y)
+        Division(_titles(column, segmentation), codes, rows.pred, rows.y)
         for column, (segmentation, codes) in ({} if rows.segments is None else segment_codes(rows.segments)).items()
     ]
-    errors = _unit_errors(ratio, rows.pred, rows.y, rows.weight, rows.unit)
-    return _of_model(assessed, trained, errors, cluster, _covered(rows.pred, rows.y, divisions))
-
-
-def _unit_errors(ratio: float, pred: Floats, y: Floats, weight: Floats, unit: Integers | None = None) -> ErrorSums:
-    """The errors w(y - Rŷ) of each unit at the ratio R of actual to predicted total."""
-    counted = weight > 0.0
-    sums = [values[counted] for values in (weight * y, weight * pred)]
-    if unit is not None:
-        codes = np.unique(unit[counted], return_inverse=True)[1]
-        sums = [np.bincount(codes, values).astype(np.float64) for values in sums]
-    tail = AmountTail.of(relative_amounts(*sums))
-    return ErrorSums.of(sums[0] - (ratio if math.isfinite(ratio) else 1.0) * sums[1], tail)
-
-
-def _of_model(
-    assessed: Assessment, trained: TableModel, errors: ErrorSums, cluster: str | None, covered: tuple[Covered, ...]
-) -> ModelAssessment:
-    """The assessment with the noise of its total and the coverage of intervals of rows."""
-    noise = Noise(
-        training_rows=0 if trained.seen is None else trained.seen.rows,
-        rows=assessed.rows,
-        units=errors.units,
-        cluster=cluster,
-        actual=assessed.actual,
-        predicted=assessed.predicted,
-        squares=errors.squares,
-        cubes=errors.cubes,
-        fourths=errors.fourths,
-        largest=errors.largest,
-        tail_index=errors.tail.index,
-        tail_error=errors.tail.error,
-        tail_count=errors.tail.count,
+    errors = unit_errors(ratio, rows.pred, rows.y, rows.weight, rows.unit)
+    return ModelAssessment(
+        **vars(assessed),
+        noise=noise_of(assessed, trained, errors, cluster),
+        covered=coverage(rows.pred, rows.y, divisions),
     )
-    return ModelAssessment(**vars(assessed), noise=noise, covered=covered)
 
 
-def noise_errors(noise: Noise) -> ErrorSums:
-    """The errors that a noise was measured by."""
-    return ErrorSums(noise.units, noise.squares, noise.cubes, noise.fourths, noise.largest, noise_tail(noise))
-
-
-def noise_tail(noise: Noise) -> AmountTail:
-    """The tail of the amounts that a noise was measured by."""
-    return AmountTail(noise.tail_index, noise.tail_error, noise.tail_count)
-
-
-def _covered(pred: Floats, y: Floats, divisions: Sequence[_Division]) -> tuple[Covered, ...]:
-    """The coverage of intervals of rows that are learned from every other row, by level and by segment."""
-    if len(y) < _FEWEST_ROWS:
-        return ()
-    edges = RowIntervals.of(pred, y).edges
-    starts = [f"predictions from {start:.4g}" for start in (float(pred.min()), *edges.tolist())]
-    levels: _Division = ("", starts, np.searchsorted(edges, pred, side="right"), pred, y)
-    found = []
-    for column, titles, codes, some_pred, some_y in (levels, *divisions):
-        shares = cross_coverage(some_pred, some_y, INTERVAL_LEVEL, codes)
-        rows = np.bincount(codes)
-        found += [
-            Covered(f"{column}{titles[i]}", int(rows[i]), float(shares[i])) for i in np.flatnonzero(rows).tolist()
-        ]
-    return tuple(found)
-
-
-def _measured(estimates: Sequence[Estimate]) -> dict[str, Measured]:
-    return {estimate.name: Measured(estimate.value, estimate.low, estimate.high) for estimate in estimates}
-
-
-def _columns(trained: TableModel) -> list[str]:
-    return [*trained.sources, trained.target, *([trained.weight] if trained.weight else [])]
+def _titles(column: str, segmentation: Segmentation) -> list[str]:
+    """The titles of a column's segments, as they stand among those of other columns."""
+    return [f"{column} {title}" for title in segmentation.titles]
 
 
 def _numbers(table: "pa.Table", name: str) -> Floats:

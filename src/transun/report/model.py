@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import transun
-from transun.diagnosis.evaluation import INTERVAL_LEVEL
+from transun.diagnosis.coverage import INTERVAL_LEVEL
 from transun.diagnosis.result import Assessment, Covered, Level, ModelAssessment
 from transun.report.assessment import (
     HOW_INTERVALS,

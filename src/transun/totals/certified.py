@@ -4,8 +4,8 @@ import math
 from pathlib import Path
 
 from transun.diagnosis.error_sums import Composition
-from transun.diagnosis.evaluation import noise_errors, noise_tail
 from transun.diagnosis.tail import AmountTail
+from transun.diagnosis.total_noise import noise_errors, noise_tail
 from transun.metrics.metric import Interval
 from transun.models.certificate import read_certificate
 from transun.models.noise import Noise
