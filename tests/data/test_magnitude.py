@@ -4,7 +4,7 @@ import pytest
 from transun.data.magnitude import refuse_vanishing, require_squarable
 
 
-@pytest.mark.parametrize("value", [0.0, 1e-37, 1.0, 3e38])
+@pytest.mark.parametrize("value", [0.0, 1e-37, 1.0, 1e34])
 def test_fourth_powers_of_what_is_let_through_are_numbers(value):
     values = np.array([value, -value])
     require_squarable(np.arange(2), target=values)

@@ -3,44 +3,18 @@
 import numpy as np
 import pyarrow as pa
 import pytest
-from sklearn.tree import DecisionTreeRegressor
 
 import transun.estimators
+from estimators.every_estimator import FITS
 from frame_libraries import LIBRARIES
-from transun import Features, LogSUN, Number, Recipe
-from transun.estimators import (
-    BalancedRegressor,
-    CorrectedRegressor,
-    GTSRegressor,
-    MulticalibratedRegressor,
-    NetworkRegressor,
-    UnbiasedRegressor,
-)
+from transun.estimators import BalancedRegressor, GTSRegressor
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::transun.estimators.AmplificationWarning"),
     pytest.mark.filterwarnings("ignore::transun.estimators.TotalWarning"),
     pytest.mark.filterwarnings("ignore::UserWarning:modin"),
 ]
-TREE = DecisionTreeRegressor(min_samples_leaf=20, random_state=0)
 ROWS, NEW = 300, 40
-KINDS = Features({name: Number() for name in ("price", "age", "items")})
-
-
-def compact(X, y):
-    return UnbiasedRegressor(TREE, cv=2, random_state=0).fit(X, y).compact(X, y)
-
-
-# How each exported estimator is fitted.
-FITS = {
-    "BalancedRegressor": lambda X, y: BalancedRegressor(TREE, cv=2, random_state=0).fit(X, y),
-    "CompactRegressor": compact,
-    "CorrectedRegressor": lambda X, y: CorrectedRegressor(TREE, cv=2, random_state=0).fit(X, y),
-    "GTSRegressor": lambda X, y: GTSRegressor(TREE, cv=2, random_state=0).fit(X, y),
-    "MulticalibratedRegressor": lambda X, y: MulticalibratedRegressor(TREE, cv=2, random_state=0).fit(X, y),
-    "NetworkRegressor": lambda X, y: NetworkRegressor(LogSUN(), features=KINDS, recipe=Recipe(epochs=1)).fit(X, y),
-    "UnbiasedRegressor": lambda X, y: UnbiasedRegressor(TREE, cv=2, random_state=0).fit(X, y),
-}
 
 
 @pytest.fixture(scope="module")

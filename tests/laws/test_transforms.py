@@ -59,3 +59,11 @@ def test_targets_below_the_domain_are_named(transform):
     y = torch.tensor([1.0, transform.lower - 0.5, 2.0])
     with pytest.raises(ValueError, match=r"row 1 is below .* use Asinh\(\) or Identity\(\)"):
         transform.prepare(y)
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS, ids=name)
+def test_targets_that_no_prediction_could_reach_are_named(transform):
+    """Predictions end at e⁸⁰: a target beyond would be predicted as that, with a total that is wrong by any factor."""
+    y = torch.tensor([1.0, 1e36], dtype=torch.float64)
+    with pytest.raises(ValueError, match=r"row 1 is (beyond .* larger unit|above)"):
+        transform.prepare(y)

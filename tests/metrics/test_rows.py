@@ -1,4 +1,5 @@
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -17,6 +18,12 @@ BAD = [
     ((1.0, [1.0]), r"`pred` has shape \(\): .*list of one"),
     (([1.0, 1.0], [1.0, 1.0], [1.0, -2.0]), r"`weight` is -2.0 at row 1: .*use 0"),
     (([], []), r"`y` has no rows"),
+    ((np.ma.masked_array([1.0, 9.0], mask=[False, True]), [1.0, 1.0]), r"`pred` is nan at row 1"),
+    (([1.0, 1.0], np.array(["2026-01-01", "2026-01-02"], "datetime64[D]")), r"`y` holds dates"),
+    (([1.0, 1j], [1.0, 1.0]), r"`pred` holds complex numbers"),
+    ((torch.tensor([1.0, 1j]), [1.0, 1.0]), r"`pred` holds complex numbers"),
+    (([1.0, "much"], [1.0, 1.0]), r"`pred` is 'much' in row 1"),
+    ((pd.Series([1.0, 2.0], [1, 0]), pd.Series([1.0, 2.0])), r"pred and y have the same row labels in another order"),
     (([1.0, 1.0], [1.0, 1.0], [0.0, 0.0]), r"`weight` is zero in every row"),
 ]
 

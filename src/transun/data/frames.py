@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from transun.data.schema import refuse_duplicates, require_columns
 from transun.support.extras import need
 
@@ -33,7 +35,8 @@ def is_frame(value: Any) -> bool:
 def in_memory(frame: Any, columns: Iterable[str] | None = None) -> Any:
     """The result of a query, such as a DuckDB relation or a lazy frame of polars, as an Arrow table.
 
-    Anything else is returned as it is. Frames of a cluster are refused: their rows may not fit into this machine.
+    In a masked array, whose mask most libraries ignore, NaN takes the place of what is masked. Anything else is
+    returned as it is. Frames of a cluster are refused: their rows may not fit into this machine.
 
     Args:
         frame: of any library, or no frame at all.
@@ -44,6 +47,8 @@ def in_memory(frame: Any, columns: Iterable[str] | None = None) -> Any:
     {'item': [3]}
 
     """
+    if isinstance(frame, np.ma.MaskedArray):
+        return frame.astype(np.float64).filled(np.nan)
     query = _as_narwhals(frame)
     if not isinstance(query, need("narwhals").LazyFrame):
         return frame

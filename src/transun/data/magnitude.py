@@ -6,12 +6,13 @@ from transun.support.arrays import Floats
 
 __all__ = ["refuse_vanishing", "require_squarable"]
 
-_LARGEST = float(np.finfo(np.float32).max)
+# Below e⁸⁰ = 5.5e34, where the predictions of every transform end, and below the largest number of float32.
+_LARGEST = 1e34
 _SMALLEST = float(np.finfo(np.float32).tiny)
 
 
 def require_squarable(number: np.ndarray, **contents: Floats) -> None:
-    """Refuse values beyond those of float32: fourth powers of others are finite.
+    """Refuse values that no prediction reaches in float32: fourth powers of others are finite.
 
     Args:
         number: of each row (n,), for the message.

@@ -17,6 +17,7 @@ from transun.data.formats import TableSource, find_files
 from transun.data.frames import arrow_table
 from transun.data.schema import holds_lists, holds_numbers, refuse_duplicates, require_columns
 from transun.data.text_values import looks_numeric
+from transun.support.arrays import refuse_reordered
 from transun.support.extras import need
 from transun.support.paths import as_path, is_path
 
@@ -63,6 +64,7 @@ def read_table(source: Any, columns: Iterable[str] | None = None, *, verbatim: C
     elif isinstance(source, TableSource):
         table = need("pyarrow").concat_tables([piece for piece, _ in source.stream(wanted).pieces()])
     elif isinstance(source, Mapping):
+        refuse_reordered(**{str(name): values for name, values in source.items()})
         # Arrays of unequal length are an error of pyarrow, and a clear one.
         table = need("pyarrow").table({str(name): _from_values(str(name), values) for name, values in source.items()})
     else:
@@ -89,7 +91,8 @@ def _from_values(name: str, values: Any) -> "pa.Array":
         return pa.FixedSizeListArray.from_arrays(pa.array(matrix.reshape(-1)), matrix.shape[1])
     try:
         # Tensors have an array interface that pyarrow does not look for.
-        return pa.array(np.asarray(values) if hasattr(values, "__array__") else values, from_pandas=True)
+        plain = hasattr(values, "__array__") and not isinstance(values, np.ma.MaskedArray)
+        return pa.array(np.asarray(values) if plain else values, from_pandas=True)
     except OverflowError as error:
         raise ValueError(f"column {name!r} holds integers above 2⁶³: give them as text") from error
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from transun.estimators.cross_fitting import OutOfFold, predict_1d, split_rows
 from transun.estimators.meta_regressor import MetaRegressor
 from transun.estimators.target import to_tensor
 from transun.models.row_intervals import RowIntervals
+from transun.support.arrays import distinct
 from transun.transforms import Identity
 
 Array = NDArray[np.float64]
@@ -39,8 +40,8 @@ class LearnedBalance:
         """The balanced predictions."""
         if segment is None or not self.segments:
             return pred * self.factor + self.shift
-        names, segment_of_row = np.unique(segment, return_inverse=True)
-        factors = np.array([self.segments.get(name, self.factor) for name in names.tolist()])
+        names, segment_of_row = distinct(segment)
+        factors = np.array([self.segments.get(name, self.factor) for name in names])
         return np.asarray(pred * factors[segment_of_row])
 
     def around(self, composition: Composition, by: str | int | None, unit: float = 1.0) -> Composition:
@@ -131,6 +132,11 @@ class BalancedRegressor(MetaRegressor):
 
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **MetaRegressor._parameter_constraints,
+        "balance": [Balance],
+    }
+
     def __init__(
         self,
         regressor: Any = None,
@@ -197,7 +203,7 @@ def _total_shift(pred: Array, y: Array, weight: Array) -> float:
 
 
 def _shrunk_factors(pred: Array, y: Array, weight: Array, segment: NDArray[Any], overall: float) -> dict[Any, float]:
-    names, segment_of_row = np.unique(segment, return_inverse=True)
+    names, segment_of_row = distinct(segment)
     actual, predicted = (np.bincount(segment_of_row, weight * values) for values in (y, pred))
     usable = (actual > 0.0) & (predicted > 0.0)
     ratio = np.where(usable, actual, 1.0) / np.where(usable, predicted, 1.0)
@@ -216,4 +222,4 @@ def _shrunk_factors(pred: Array, y: Array, weight: Array, segment: NDArray[Any],
     shrinkage = np.where(usable, between / np.where(usable, between + variance, 1.0), 0.0)
     factors = overall * np.exp(shrinkage * log_ratio)
     factors *= _total_ratio(pred * factors[segment_of_row], y, weight)
-    return dict(zip(names.tolist(), factors.tolist(), strict=True))
+    return dict(zip(names, factors.tolist(), strict=True))

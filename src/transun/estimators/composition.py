@@ -1,5 +1,6 @@
 """What an estimator computes from the predictions of its fitted models, as a module for a graph."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -110,12 +111,19 @@ class Balanced(nn.Module):
         if segments:
             if text := [name for name in segments if isinstance(name, str)]:
                 raise ValueError(f"segment {text[0]!r} is text, and this graph has numbers only: encode it in X first")
-            self.register_buffer("keys", to_tensor(np.array(list(segments), np.float64)))
+            # A missing segment is NaN in a graph, which equals nothing.
+            self.missing = None in segments
+            keys = [math.nan if name is None else name for name in segments]
+            self.register_buffer("keys", to_tensor(np.array(keys, np.float64)))
             self.register_buffer("factors", to_tensor(np.array(list(segments.values()), np.float64)))
 
     def forward(self, predictions: Tensor) -> Tensor:
         if not self.by_segment:
             return self.formula(predictions) * self.factor + self.shift  # type: ignore[no-any-return]
-        known = (predictions[-1].unsqueeze(-1) == self.get_buffer("keys")).to(predictions.dtype)
+        segment, keys = predictions[-1].unsqueeze(-1), self.get_buffer("keys")
+        known = segment == keys
+        if self.missing:
+            known = known | (segment.isnan() & keys.isnan())
+        known = known.to(predictions.dtype)
         factor = self.factor + known @ (self.get_buffer("factors") - self.factor)
         return self.formula(predictions[:-1]) * factor  # type: ignore[no-any-return]

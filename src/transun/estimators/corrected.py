@@ -22,6 +22,7 @@ from transun.estimators.composition import Composition, CorrectedMean
 from transun.estimators.meta_regressor import TransformedTargetBase
 from transun.estimators.target import prepare_transform, to_tensor
 from transun.models.row_intervals import RowIntervals
+from transun.support.arrays import distinct
 from transun.transforms import Log1p, Transform
 
 Array = NDArray[np.float64]
@@ -129,7 +130,7 @@ class CorrectedRegressor(TransformedTargetBase):
         self.intervals_ = None if self.cv is None else RowIntervals.of(corrected, target[rows])
         excess = corrected - target[rows]
         counts = np.ones(len(rows)) if weight is None else weight[rows]
-        clusters = np.arange(len(rows)) if groups is None else np.unique(groups, return_inverse=True)[1][rows]
+        clusters = np.arange(len(rows)) if groups is None else distinct(np.asarray(groups))[1][rows]
         self._check_total(np.asarray(np.bincount(clusters, counts * excess), np.float64), float(counts @ target[rows]))
         return self
 

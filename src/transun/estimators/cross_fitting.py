@@ -9,9 +9,12 @@ from numpy.typing import NDArray
 from sklearn.model_selection import BaseCrossValidator, GroupKFold, KFold, check_cv
 from sklearn.utils import _safe_indexing
 from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import _num_samples
 
+from transun.data.magnitude import require_squarable
 from transun.estimators.fitting import Fitting
 from transun.estimators.target import apply_transform
+from transun.support.arrays import distinct, to_floats
 from transun.transforms import Transform
 
 Array = NDArray[np.float64]
@@ -21,16 +24,22 @@ Split = tuple[Rows, Rows]
 
 
 def predict_1d(model: Any, X: Any) -> Array:
-    """A model's predictions as a finite float64 vector (n,)."""
-    pred = np.asarray(model.predict(X), dtype=np.float64)
+    """A model's predictions as a vector (n,) of numbers that can be squared."""
+    name = type(model).__name__
+    pred = to_floats(model.predict(X), f"the prediction of {name}")
     if pred.ndim == 2 and pred.shape[1] == 1:
         pred = pred[:, 0]
-    if pred.ndim != 1:
-        raise ValueError(f"{type(model).__name__} predicts an array of shape {pred.shape}; one number a row is needed")
+    rows = _num_samples(X)
+    if pred.shape != (rows,):
+        raise ValueError(f"{name} predicts an array of shape {pred.shape} for {rows} rows; one number a row is needed")
     wrong = ~np.isfinite(pred)
     if wrong.any():
         row = int(wrong.argmax())
-        raise ValueError(f"{type(model).__name__} predicts {pred[row]} for row {row}: scale its target")
+        raise ValueError(
+            f"{name} predicts {pred[row]} for row {row}, which is no amount: look for what it cannot handle in X, or "
+            "scale its target"
+        )
+    require_squarable(np.arange(rows), **{f"prediction of {name}": pred})
     return pred
 
 
@@ -58,11 +67,29 @@ def split_rows(cv: Any, X: Any, y: Array, random_state: Any, groups: Any = None)
     if cv is None:
         all_rows = np.arange(len(y))
         return [(all_rows, all_rows)]
+    groups = _check_groups(groups, len(y))
     splitter: BaseCrossValidator = check_cv(cv)
     if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
         by_number = KFold if groups is None else GroupKFold
         splitter = by_number(cv, shuffle=True, random_state=random_state)
-    return [(np.asarray(fitted), np.asarray(held_out)) for fitted, held_out in splitter.split(X, y, groups)]
+    folds = [(np.asarray(fitted), np.asarray(held_out)) for fitted, held_out in splitter.split(X, y, groups)]
+    if not folds or not all(len(fitted) and len(held_out) for fitted, held_out in folds):
+        raise ValueError("cv must have splits, each with rows to fit and rows to hold out: give a number of folds")
+    return folds
+
+
+def _check_groups(groups: Any, rows: int) -> NDArray[Any] | None:
+    """The group of each row (n,), which must not be missing; numbers in place of groups that cannot be sorted."""
+    if groups is None:
+        return None
+    values = np.asarray(groups)
+    if values.shape != (rows,):
+        raise ValueError(f"groups has the shape {values.shape}, and there are {rows} rows: give one group for each")
+    names, codes = distinct(values)
+    if None in names:
+        row = int((codes == names.index(None)).argmax())
+        raise ValueError(f"groups is missing in row {row}: name the group, or leave the row out")
+    return codes if values.dtype.kind == "O" else values
 
 
 def shares_of(fold_rows: Sequence[Rows], weight: Array | None = None) -> Array:
@@ -141,8 +168,16 @@ def _fit_and_predict(
 ) -> tuple[Any, Array]:
     fitted, held_out = fold
     fitting = fitting.stopped_early(patience, X, target, held_out, emphasis)
-    model = fitting(X, target[fitted], fitted, None if emphasis is None else emphasis[fitted])
-    return model, predict_1d(model, _safe_indexing(X, held_out))
+    try:
+        model = fitting(X, target[fitted], fitted, None if emphasis is None else emphasis[fitted])
+        return model, predict_1d(model, _safe_indexing(X, held_out))
+    except Exception as error:
+        # The other folds may be fine, and the regressor knows nothing of folds.
+        error.add_note(
+            f"in the fold that is fitted to {len(fitted):,} rows, the first is row {fitted[0]}, and holds out "
+            f"{len(held_out):,}"
+        )
+        raise
 
 
 @dataclass(frozen=True)

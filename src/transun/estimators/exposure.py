@@ -4,7 +4,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_array
+
+from transun.data.magnitude import refuse_vanishing, require_squarable
+from transun.support.arrays import to_floats
 
 Array = NDArray[np.float64]
 
@@ -23,11 +25,7 @@ def check_exposure(exposure: Any, rows: int) -> Array:
     ValueError: exposure is 0.0 in row 1, and an amount cannot be divided by it: leave the row out or correct it
 
     """
-    values = np.atleast_1d(
-        check_array(exposure, ensure_2d=False, ensure_all_finite=False, dtype=np.float64, input_name="exposure")
-        if np.ndim(exposure)
-        else np.asarray(exposure, dtype=np.float64)
-    )
+    values = np.atleast_1d(to_floats(exposure, "exposure"))
     if values.shape == (1,):
         values = np.repeat(values, rows)
     if values.shape != (rows,):
@@ -39,7 +37,9 @@ def check_exposure(exposure: Any, rows: int) -> Array:
             f"exposure is {values[row]} in row {row}, and an amount cannot be divided by it: leave the row out or "
             "correct it"
         )
-    return np.asarray(values)
+    require_squarable(np.arange(rows), exposure=values)
+    refuse_vanishing(exposure=values)
+    return values
 
 
 def to_amounts(rates: Array, exposure: Any, *, by_exposure: bool) -> Array:

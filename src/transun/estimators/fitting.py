@@ -158,8 +158,8 @@ def evaluation_pairs(eval_set: Any) -> Pairs:
         return []
     if isinstance(eval_set, tuple) and len(eval_set) == 2 and not _is_pair(eval_set[0]):
         return [eval_set]
-    pairs = list(eval_set)
-    if not all(map(_is_pair, pairs)):
+    pairs = list(eval_set) if isinstance(eval_set, Sequence) else []
+    if not pairs or not all(map(_is_pair, pairs)):
         raise ValueError("eval_set is one pair (X, y) or a list of such pairs")
     return pairs
 

@@ -3,11 +3,13 @@
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from numbers import Real
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
@@ -219,6 +221,13 @@ class GTSRegressor(TransformedTargetBase):
     Without z the same tree would predict the squares of mean roots, 4 and 49.
 
     """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **TransformedTargetBase._parameter_constraints,
+        "bias_regressor": [HasMethods(["fit", "predict"]), None],
+        "slope": [Slope, None],
+        "emphasis": [Interval(Real, None, None, closed="neither"), None],
+    }
 
     # Whether z is learned by Poisson deviance; `fit` decides.
     _by_deviance: bool = False

@@ -1,8 +1,9 @@
 """The base classes of estimators around a regressor of another library, and around one that learns T(y)."""
 
 import warnings
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from numbers import Integral
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,8 +11,9 @@ from sklearn import get_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.utils import Tags, get_tags, indexable
+from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from transun.data.exposure import to_rates
 from transun.data.frames import pandas_frame
@@ -20,8 +22,9 @@ from transun.estimators.cross_fitting import OutOfFold, predict_1d, split_rows
 from transun.estimators.exposure import check_exposure, to_amounts
 from transun.estimators.fitting import Fitting, add_weights, evaluation_pairs
 from transun.estimators.intervals import IntervalMixin
-from transun.estimators.target import apply_transform, check_target, positive_only
+from transun.estimators.target import apply_transform, check_target, check_weight, positive_only
 from transun.estimators.wrapped import transforms_target
+from transun.support.arrays import refuse_reordered
 from transun.transforms import Transform
 
 Array = NDArray[np.float64]
@@ -38,6 +41,13 @@ class MetaRegressor(IntervalMixin, MetaEstimatorMixin, RegressorMixin, BaseEstim
 
     regressor: Any
     by_exposure_: bool
+
+    # What scikit-learn's own check of parameters allows; `cv` is checked where rows are split.
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "regressor": [HasMethods(["fit", "predict"]), None],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+    }
 
     def _inner_regressors(self) -> dict[str, Any]:
         """The inner regressors by the name of their parameter, with defaults filled in."""
@@ -60,14 +70,21 @@ class MetaRegressor(IntervalMixin, MetaEstimatorMixin, RegressorMixin, BaseEstim
 
     def _check_training_rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Array | None]:
         """X, targets and weights of one length; the names and the number of features are stored."""
+        self._require_parameters()
+        refuse_reordered(X=X, y=y, sample_weight=sample_weight)
         target, X = check_target(y, self), pandas_frame(X)
         _require_table(X)
         X, target = indexable(X, target)
         validate_data(self, X, skip_check_array=True)
-        if sample_weight is None:
-            return X, target, None
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        return X, target, weight
+        return X, target, check_weight(sample_weight, len(target))
+
+    def _require_parameters(self) -> None:
+        """Refuse a parameter that is no such thing, before any work."""
+        self._validate_params()
+        for name, regressor in self._inner_regressors().items():
+            kind = get_tags(regressor).estimator_type
+            if kind not in (None, "regressor"):
+                raise ValueError(f"{name} is {type(regressor).__name__}, a {kind}: amounts need a regressor")
 
     def _check_exposed_rows(self, X: Any, y: Any, sample_weight: Any, exposure: Any) -> tuple[Any, Array, Array | None]:
         """The same where y may be an amount over an exposure: the targets are then rates, and exposures weigh them."""
@@ -131,6 +148,11 @@ class TransformedTargetBase(MetaRegressor):
     regressors_: list[Any]
     shares_: Array
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **MetaRegressor._parameter_constraints,
+        "target_transform": [Transform],
+    }
+
     def _fit_points(
         self, fitting: Fitting, X: Any, y: Array, evaluation: list[tuple[Any, Array]], groups: Any
     ) -> OutOfFold:
@@ -174,6 +196,8 @@ def require_prefit(cv: str, regressor: Any) -> None:
 
 
 def _require_table(X: Any) -> None:
+    if isinstance(X, Mapping) or getattr(getattr(X, "dtype", None), "names", None):
+        raise ValueError(f"X is a {type(X).__name__} of named columns, not a table: pass pandas.DataFrame(X)")
     if len(getattr(X, "shape", (0, 0))) == 1:
         raise ValueError(
             "Expected a 2D array of rows and features, got a 1D array. Reshape your data: X.reshape(-1, 1) for a "

@@ -19,6 +19,7 @@ from transun.estimators.composition import Composition, WeightedMean
 from transun.estimators.cross_fitting import OutOfFold, predict_1d, split_rows
 from transun.estimators.meta_regressor import MetaRegressor, require_prefit
 from transun.estimators.rows import TrainingRows, feature_names, read_features
+from transun.support.arrays import distinct
 from transun.support.extras import need
 from transun.tables.served_model import ServedModel, WithLookups
 from transun.training.evaluation import predict
@@ -115,7 +116,7 @@ class MulticalibratedRegressor(MetaRegressor):
         training = TrainingRows.of(table, target[rows], None if weight is None else weight[rows], named=is_frame(X))
         counted = np.ones(len(rows), bool) if weight is None else weight[rows] > 0.0
         self._features, data = _encode(training, pred[counted])
-        group = None if groups is None else torch.from_numpy(np.unique(groups, return_inverse=True)[1][rows][counted])
+        group = None if groups is None else torch.from_numpy(distinct(np.asarray(groups))[1][rows][counted])
         self.ratio_: RatioFit = fit_ratio(
             data,
             torch.from_numpy(pred[counted]),
@@ -158,6 +159,8 @@ class MulticalibratedRegressor(MetaRegressor):
     def _segments(self, X: Any) -> "pa.Table":
         """The columns that describe segments."""
         table = read_features(self, X, reset=False)
+        if _PREDICTION in table.column_names:
+            raise ValueError(f"X has a column {_PREDICTION!r}, which is a name of ours: rename it")
         if self.by is None:
             return table
         names = [table.column_names[each] if isinstance(each, (int, np.integer)) else each for each in self.by]

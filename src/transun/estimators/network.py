@@ -23,6 +23,7 @@ from transun.estimators.rows import TrainingRows, read_features, read_weights, r
 from transun.estimators.target import check_target, positive_only
 from transun.heads import Head
 from transun.models.network import Model
+from transun.support.arrays import refuse_reordered
 from transun.tables.model import TableModel, tabm
 from transun.tables.plan import make_plan
 from transun.tables.training import train_plan
@@ -212,6 +213,7 @@ class NetworkRegressor(IntervalMixin, RegressorMixin, ValueParameters):  # type:
     def _labelled(self, X: Any, y: Any, sample_weight: Any, *, reset: bool, weighted: bool = False) -> TrainingRows:
         if self.head is not None and not isinstance(self.head, Head):
             raise TypeError(f"head must be a Head such as LogSUN(), got {self.head!r}")
+        refuse_reordered(X=X, y=y, sample_weight=sample_weight)
         target = check_target(y, self)
         table = read_features(self, X, reset=reset)
         check_consistent_length(table, target)

@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import validate_data
 
 from transun.data import Features, Kind, Number, infer, read_table
 from transun.data.frames import in_memory, is_frame
 from transun.data.table import column_array
+from transun.estimators.target import check_weight
 from transun.heads import Head
 from transun.support.extras import need
 
@@ -88,12 +89,8 @@ def read_features(estimator: Any, X: Any, *, reset: bool) -> "pa.Table":
 
 def read_weights(sample_weight: Any, rows: int) -> Array | None:
     """Weights (n,), not negative and not all zero; None where every row counts the same."""
-    if sample_weight is None:
-        return None
-    values: Array = _check_sample_weight(sample_weight, np.empty(rows), dtype=np.float64, ensure_non_negative=True)
-    if not values.any():
-        raise ValueError("all values of sample_weight are zero: there is nothing to learn from")
-    return None if (values == values[0]).all() else values
+    values = check_weight(sample_weight, rows)
+    return None if values is None or (values == values[0]).all() else values
 
 
 def require_credible(y: Array, head: Head) -> None:

@@ -1,11 +1,13 @@
 """The automatic choice between unbiased ways to use a regressor."""
 
 from collections.abc import Sequence
-from typing import Any, Self
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from transun.data.exposure import to_rates
@@ -18,7 +20,7 @@ from transun.estimators.cross_fitting import CrossFit, NewRows, Split, split_row
 from transun.estimators.exposure import check_exposure
 from transun.estimators.fitting import EVALUATION_PARAMETERS
 from transun.estimators.meta_regressor import MetaRegressor
-from transun.estimators.target import check_target, prepare_transform
+from transun.estimators.target import check_target, check_weight, prepare_transform
 from transun.estimators.wrapped import without_target_transform
 from transun.models.row_intervals import RowIntervals
 from transun.support.progress import Progress
@@ -78,6 +80,15 @@ class UnbiasedRegressor(MetaRegressor):
     array([  0., 200.])
 
     """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **MetaRegressor._parameter_constraints,
+        "target_transforms": ["array-like", None],
+        "powers": ["array-like"],
+        "balance": [Balance, None],
+        "budget": [Interval(Real, 0, None, closed="left")],
+        "early_stopping_rounds": [Interval(Integral, 1, None, closed="left"), None],
+    }
 
     def __init__(
         self,
@@ -179,9 +190,8 @@ class UnbiasedRegressor(MetaRegressor):
         """
         X = self._check_features(X)
         imitator = self._inner_regressors()["regressor"] if regressor is None else regressor
-        target, weight = check_target(y, self), None
-        if sample_weight is not None:
-            weight = np.asarray(sample_weight, dtype=np.float64)
+        target = check_target(y, self)
+        weight = check_weight(sample_weight, len(target))
         if exposure is not None:
             target, weight = to_rates(target, weight, check_exposure(exposure, len(target)))
         if len(target) != len(self.held_out_) or self.by_exposure_ == (exposure is None):

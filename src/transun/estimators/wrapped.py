@@ -17,7 +17,7 @@ def transforms_target(regressor: Any) -> bool:
     >>> transforms_target(make_pipeline(TransformedTargetRegressor())), transforms_target(LinearRegression())
     (True, False)
     """
-    params = regressor.get_params() if hasattr(regressor, "get_params") else {}
+    params = regressor.get_params() if hasattr(regressor, "get_params") and not isinstance(regressor, type) else {}
     return any(map(_is_wrapper, (regressor, *params.values())))
 
 

@@ -9,6 +9,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from transun.support.arrays import refuse_reordered, to_floats
+
 __all__ = ["Rows", "Vector", "check"]
 
 Vector: TypeAlias = Tensor | NDArray[np.generic] | Sequence[float]
@@ -60,6 +62,7 @@ def check(pred: Vector, y: Vector, weight: Vector | None = None) -> Rows:
         ...
     ValueError: `pred` is nan at row 1: metrics need finite numbers; drop or repair such rows first
     """
+    refuse_reordered(pred=pred, y=y, weight=weight)
     p, t = _vector(pred, "pred"), _vector(y, "y")
     _require_same_length(p, "pred", t, "y")
     if weight is None:
@@ -76,13 +79,12 @@ def check(pred: Vector, y: Vector, weight: Vector | None = None) -> Rows:
 
 
 def _vector(value: Vector, name: str) -> Tensor:
-    if isinstance(value, Tensor):
+    if isinstance(value, Tensor) and not value.is_complex():
         vector = value.detach().to(device="cpu", dtype=torch.float64)
     else:
-        array = np.ascontiguousarray(np.asarray(value, dtype=np.float64))
         # torch warns about sharing memory it must not write, so a read-only array is copied.
-        vector = torch.from_numpy(array if array.flags.writeable else array.copy())
-        vector = vector.reshape(np.shape(value))  # ascontiguousarray turns a number into a vector of one
+        vector = torch.from_numpy(np.require(to_floats(value, f"`{name}`"), requirements=["C", "W"]))
+        vector = vector.reshape(np.shape(value))  # a number would be a vector of one
     if vector.ndim != 1:
         raise ValueError(
             f"`{name}` has shape {tuple(vector.shape)}: metrics need one number per row, shape (n,); "

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from transun.support.arrays import Floats, Integers
+from transun.support.arrays import Floats, Integers, refuse_reordered, to_floats
 
 __all__ = ["RowIntervals", "cross_coverage"]
 
@@ -51,7 +51,8 @@ class RowIntervals:
         >>> intervals.interval(np.array([10.0]), 0.9).tolist()  # ranks 5 and 95 of 99
         [[5.0, 95.0]]
         """
-        pred, y = np.asarray(pred, dtype=np.float64), np.asarray(y, dtype=np.float64)
+        refuse_reordered(pred=pred, y=y)
+        pred, y = to_floats(pred, "pred"), to_floats(y, "y")
         if pred.shape != y.shape or pred.ndim != 1:
             raise ValueError(f"predictions have the shape {pred.shape} and targets {y.shape}: give one of each a row")
         if not len(y):
@@ -81,7 +82,9 @@ class RowIntervals:
         """
         if not 0.0 < level < 1.0:
             raise ValueError(f"the level of an interval lies strictly between 0 and 1, such as 0.9, got {level:g}")
-        pred = np.asarray(pred, dtype=np.float64)
+        pred = to_floats(pred, "pred")
+        if pred.ndim != 1 or not np.isfinite(pred).all():
+            raise ValueError("intervals of rows need one finite prediction a row: leave out rows without one")
         ends = np.array([_ends(errors, level) for errors in self.errors])
         of_row = np.searchsorted(self.edges, pred, side="right")
         result = pred[:, None] + ends[of_row] * (np.abs(pred) + self.units[of_row])[:, None]

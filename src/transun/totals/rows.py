@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from transun.data.magnitude import refuse_vanishing, require_squarable
 from transun.diagnosis.moments import Floats
+from transun.support.arrays import refuse_reordered, to_floats
 
 __all__ = ["Rows", "UnitSums"]
 
@@ -46,16 +47,21 @@ class Rows:
         Traceback (most recent call last):
         ValueError: the target of labelled row 1 is nan: leave out rows without one
         """
-        numbers = np.asarray(pred, dtype=np.float64)
+        refuse_reordered(pred=pred, y=y, weight=weight, cluster=unit)
+        numbers = to_floats(pred, f"the prediction of {name} rows")
         if numbers.ndim != 1:
             raise ValueError(f"the predictions of {name} rows are an array of shape {numbers.shape}: give one a row")
         columns = {"prediction": numbers}
         if y is not None:
-            columns["target"] = np.asarray(y, dtype=np.float64)
-        columns["weight"] = np.ones(len(numbers)) if weight is None else np.asarray(weight, dtype=np.float64)
+            columns["target"] = to_floats(y, f"the target of {name} rows")
+        columns["weight"] = np.ones(len(numbers))
+        if weight is not None:
+            columns["weight"] = to_floats(weight, f"the weight of {name} rows")
         for what, values in columns.items():
             if values.shape != numbers.shape:
-                raise ValueError(f"there are {len(numbers):,} predictions of {name} rows and {len(values):,} {what}s")
+                raise ValueError(
+                    f"there are {len(numbers):,} predictions of {name} rows and {what}s of shape {values.shape}"
+                )
             wrong = np.flatnonzero(~np.isfinite(values))
             if len(wrong):
                 raise ValueError(

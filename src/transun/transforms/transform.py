@@ -87,6 +87,7 @@ class Transform(ABC):
         for wrong, side, bound, remedy in (
             (y < self.lower, "below", self.lower, _SIGNED),
             (y > self.upper, "above", self.upper, "raise `upper`, or leave it out to learn it from the data"),
+            (y.abs() > LARGEST, "beyond", LARGEST, "give the targets in a larger unit"),
         ):
             if wrong.any():
                 row = int(wrong.nonzero()[0])
