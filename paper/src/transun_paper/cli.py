@@ -138,7 +138,7 @@ def leaderboard(
 def board(
     methods: Annotated[list[str], typer.Option(help="This method, * for anything; may be repeated.")] = [],  # noqa: B006
     tables: Annotated[
-        list[str], typer.Option(help="This table or group (numbers, ids, large), * for anything; may be repeated.")
+        list[str], typer.Option(help="This table or group (numbers, ids, unseen, large), * for anything; repeatable.")
     ] = [],  # noqa: B006
     seeds: Annotated[int, typer.Option(min=1, help="Seeds of every method with randomness.")] = 5,
     rows: Annotated[int | None, typer.Option(min=1, help="About so many rows of each table; all by default.")] = None,

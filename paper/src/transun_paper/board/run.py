@@ -19,7 +19,7 @@ from transun.support.extras import need
 from transun.support.suggest import did_you_mean
 from transun_paper.board.method import NOTHING, BoardMethod
 from transun_paper.board.methods import METHODS
-from transun_paper.board.tables import BOARD_TABLES, LARGE, BoardTable, TableSplit
+from transun_paper.board.tables import BOARD_TABLES, ON_REQUEST, BoardTable, TableSplit
 from transun_paper.lab.computation import Computation
 from transun_paper.lab.measures import values
 from transun_paper.lab.pool import carry_out
@@ -123,13 +123,13 @@ class Board:
     ) -> "Board":
         """The board of all names that match one of the patterns; where there is none, of all methods and tables.
 
-        A pattern is a name in which `*` stands for anything; a table is also found by its group. The large table takes
-        part only where it is named.
+        A pattern is a name in which `*` stands for anything; a table is also found by its group. Tables of
+        `ON_REQUEST` take part only where they are named.
 
         >>> Board.matching(["lightgbm_*"], ["numbers"]).methods[:2]
         ('lightgbm_defaults', 'lightgbm_poisson')
         """
-        usual = [table.name for table in BOARD_TABLES.values() if table.group != LARGE]
+        usual = [table.name for table in BOARD_TABLES.values() if table.group not in ON_REQUEST]
         groups = {name: (name, table.group) for name, table in BOARD_TABLES.items()}
         return cls(
             _matching("method", methods, {name: (name,) for name in METHODS}) or tuple(METHODS),

@@ -18,7 +18,7 @@ from transun.support.extras import need
 from transun_paper.board.methods import ABLATIONS, AUTOGLUON, CONSTANT, DEFAULT, METHODS, OURS, PREVIOUS, REFERENCE
 from transun_paper.board.methods import RIVALS as RIVAL_METHODS
 from transun_paper.board.run import Board, Cell
-from transun_paper.board.tables import BOARD_TABLES, IDS, NUMBERS
+from transun_paper.board.tables import BOARD_TABLES, IDS, NUMBERS, UNSEEN
 from transun_paper.lab.compare import Claim, Difference, Reports, difference, log_ratio, mean_with_error
 from transun_paper.lab.store import Store, rounded
 
@@ -28,6 +28,8 @@ Results = Mapping[Cell, Reports]
 RIVALS = tuple(method.name for method in RIVAL_METHODS)
 # Ablations are no methods that anybody would choose between, so that no table's best is among them.
 _COMPARED = tuple(method.name for method in (*RIVAL_METHODS, *OURS))
+# Groups of tables that have a mean.
+_AVERAGED = (NUMBERS, IDS, UNSEEN)
 # What the board has to show.
 _AIM, _AIM_AUTOGLUON, _SLACK, _ORDER, _HARM = 0.94, 0.98, 0.01, 0.005, 0.002
 # A total is right if it is within so many standard errors of the actual one.
@@ -109,9 +111,7 @@ def board_report(board: Board, store: Store, command: str) -> dict[str, Any]:
         "methods": [{"method": name, "settings": METHODS[name].settings} for name in _present(results)],
         "tables": [_describe(name, results) for name in tables],
         "entries": [_entry(table, method, results) for table, method in results],
-        "averages": [
-            entry for group in (NUMBERS, IDS) for entry in _averages(_in_group(results, group), group, _COMPARED)
-        ],
+        "averages": [entry for group in _AVERAGED for entry in _averages(_in_group(results, group), group, _COMPARED)],
         "ablations": _ablations(results),
         "claims": [asdict(claim) for claim in board_claims(results)],
         "losses": losses(results),
@@ -213,7 +213,7 @@ def _ablations(results: Results) -> list[dict[str, Any]]:
     for method in (ablation.name for ablation in ABLATIONS):
         tables = [table for table, other in results if other == method and (table, DEFAULT) in results]
         ratios = {table: nrmse_ratio(results[table, method], results[table, DEFAULT]) for table in tables}
-        groups = {group: [ratios[t] for t in tables if BOARD_TABLES[t].group == group] for group in (NUMBERS, IDS)}
+        groups = {group: [ratios[t] for t in tables if BOARD_TABLES[t].group == group] for group in _AVERAGED}
         if ratios:
             lines.append(
                 {

@@ -9,13 +9,17 @@ from typing import Any
 from transun.report.markdown import table, yes
 from transun.support.files import write_text
 from transun_paper.board.left_out import left_out_summary
-from transun_paper.board.tables import IDS, NUMBERS
+from transun_paper.board.tables import IDS, NUMBERS, UNSEEN
 
 Report = Mapping[str, Any]
 
 # The folder of the board's reports below that of all reports.
 FOLDER = "board"
-_GROUPS = {NUMBERS: "Tables with numbers in them", IDS: "Tables made of ids"}
+_GROUPS = {
+    NUMBERS: "Tables with numbers in them",
+    IDS: "Tables made of ids",
+    UNSEEN: "Tables that took part in no choice",
+}
 _PROTOCOL = (
     "Every method gets the same columns, nothing declared about them, and the same rows: it learns from training rows, "
     "may stop or choose by validation rows, and is measured on test rows that choose nothing. Each runs on one thread. "
