@@ -25,7 +25,7 @@ from transun.diagnosis.reading import ArrayRows, ColumnNames, ColumnRows, RowSou
 from transun.diagnosis.result import Assessment, ModelAssessment
 from transun.diagnosis.segmentation import Segmentation
 from transun.diagnosis.total_noise import noise_of, unit_errors
-from transun.metrics import STANDARD, SampleMetric
+from transun.metrics import STANDARD
 from transun.support.arrays import Floats, Integers
 from transun.support.extras import need
 from transun.support.group import Group
@@ -67,7 +67,7 @@ class Evaluation:
         """Which numbers are of a sample of the rows, in a sentence; empty if none is."""
         if self.sample.whole:
             return ""
-        sampled = ", ".join(metric.name for metric in STANDARD if isinstance(metric, SampleMetric))
+        sampled = ", ".join(metric.name for metric in STANDARD if metric.keeps_rows)
         return (
             f"{sampled} and differences between models are of {len(self.sample):,} of {self.assessment.rows:,} rows, "
             "drawn by a hash of the row number; everything else is of all rows"

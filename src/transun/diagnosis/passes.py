@@ -18,7 +18,7 @@ from transun.diagnosis.interval import TOTALS
 from transun.diagnosis.moments import Floats, RatioMoments
 from transun.diagnosis.reading import ArrayRows, RowSource, SkippedRows, UsableRows
 from transun.diagnosis.segmentation import Integers, Segmentation, choose_segmentation, quantile_edges
-from transun.metrics import Meter, Metric, SampleMetric
+from transun.metrics import Meter, Metric
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -95,7 +95,7 @@ class TotalsPass:
 
     def summarise(self, rows: UsableRows) -> FirstSums:
         """The sums of some rows, possibly none."""
-        meter = Meter(*(metric for metric in _additive(metrics.STANDARD) if metric.name not in TOTALS))
+        meter = Meter(*(metric for metric in _streamed(metrics.STANDARD) if metric.name not in TOTALS))
         meter.update(rows.pred, rows.y, rows.weight)
         columns = {"y": rows.y, "pred": rows.pred, "weight": rows.weight}
         labels = {
@@ -201,17 +201,17 @@ class LevelsPass:
         level = np.searchsorted(np.array(self.edges), rows.pred, side="right")
         cut = np.where(rows.pred > 0.0, np.minimum(rows.y, self.largest_ratio * rows.pred), rows.y)
         codes = {column: rule.codes(rows, column) for column, rule in self.segmentations.items()}
-        additive = _additive(self.by_segment)
+        streamed = _streamed(self.by_segment)
         columns = {"y": rows.y, "pred": rows.pred, "weight": rows.weight}
         return SecondSums(
             rows.moments(level, len(self.edges) + 1),
             _moments_of(cut, rows),
             {column: rows.moments(code, self._size(column)) for column, code in codes.items()},
-            {column: self._meters(additive, rows, column, code) for column, code in codes.items() if additive},
+            {column: self._meters(streamed, rows, column, code) for column, code in codes.items() if streamed},
             {
                 column: HashSample.of(self.sample_size, rows.number, columns | {"code": code})
                 for column, code in codes.items()
-                if len(additive) < len(self.by_segment)
+                if len(streamed) < len(self.by_segment)
             },
         )
 
@@ -225,8 +225,8 @@ class LevelsPass:
     def _size(self, column: str) -> int:
         return len(self.segmentations[column].titles)
 
-    def _meters(self, additive: list[Metric], rows: UsableRows, column: str, codes: np.ndarray) -> tuple[Meter, ...]:
-        meters = tuple(Meter(*additive) for _ in range(self._size(column)))
+    def _meters(self, streamed: list[Metric], rows: UsableRows, column: str, codes: np.ndarray) -> tuple[Meter, ...]:
+        meters = tuple(Meter(*streamed) for _ in range(self._size(column)))
         for code, meter in enumerate(meters):
             inside = codes == code
             meter.update(rows.pred[inside], rows.y[inside], rows.weight[inside])
@@ -262,8 +262,9 @@ def segment_codes(table: "pa.Table") -> dict[str, tuple[Segmentation, Integers]]
     return {column: (each, each.codes(rows, column)) for column, each in segmentations.items()}
 
 
-def _additive(of: Sequence[Metric]) -> list[Metric]:
-    return [metric for metric in of if not isinstance(metric, SampleMetric)]
+def _streamed(of: Sequence[Metric]) -> list[Metric]:
+    """The metrics whose summaries do not grow with the rows."""
+    return [metric for metric in of if not metric.keeps_rows]
 
 
 def _moments_of(y: Floats, rows: UsableRows) -> RatioMoments:

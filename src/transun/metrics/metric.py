@@ -81,6 +81,7 @@ class Metric(ABC):
         description: what the metric measures, in a few words for the heading of a row.
         meaning: one or two sentences for a glossary.
         digits: decimals that are worth showing.
+        keeps_rows: whether its summary holds every row, so that of rows larger than memory it needs a sample.
 
     """
 
@@ -89,6 +90,7 @@ class Metric(ABC):
     description: ClassVar[str] = ""
     meaning: ClassVar[str] = ""
     digits: ClassVar[int] = 3
+    keeps_rows: ClassVar[bool] = False
 
     @property
     def name(self) -> str:
@@ -306,6 +308,7 @@ class SampleMetric(Metric):
     """
 
     draws: ClassVar[int] = 200
+    keeps_rows: ClassVar[bool] = True
 
     @property
     def key(self) -> Hashable:

@@ -151,13 +151,13 @@ def _describe_output(name: str, trained: TableModel, quantiles: Sequence[float])
     target = trained.target
     if trained.exposure is not None:
         target = f"{target} over the input {trained.exposure}"
-    meaning = {
-        "prediction": f"an estimate of the mean of {target}",
-        "original": f"the prediction of {target} before debiasing",
-        "quantiles": f"quantiles of {target} at the levels {', '.join(f'{level:g}' for level in quantiles)}",
+    levels = ", ".join(f"{level:g}" for level in quantiles)
+    meaning, width = {
+        "prediction": (f"an estimate of the mean of {target}", []),
+        "original": (f"the prediction of {target} before debiasing", []),
+        "quantiles": (f"quantiles of {target} at the levels {levels}", [len(quantiles)]),
     }[name]
-    shape = ["batch", len(quantiles)] if name == "quantiles" else ["batch"]
-    return {"name": name, "dtype": "float32", "shape": shape, "meaning": meaning}
+    return {"name": name, "dtype": "float32", "shape": ["batch", *width], "meaning": meaning}
 
 
 def _trace(served: nn.Module, inputs: Mapping[str, Tensor]) -> torch.export.ExportedProgram:
