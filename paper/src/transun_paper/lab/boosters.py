@@ -27,7 +27,7 @@ from transun_paper.lab.compare import Claim, difference
 from transun_paper.lab.computation import Computation
 from transun_paper.lab.matrix import Matrix, folds, matrix
 from transun_paper.lab.measures import values
-from transun_paper.lab.pool import carry_out
+from transun_paper.lab.pool import carry_out_computations
 from transun_paper.lab.progress import WriteLine, to_stderr
 from transun_paper.lab.store import Store, rounded
 
@@ -95,8 +95,7 @@ def boosters_table(
         Computation("booster", {"dataset": name, "method": method, "rows": _rows(name, quick), "version": _VERSION})
         for name, method in pairs
     ]
-    # The entries read the public data sets themselves, so there is no folder of encoded data.
-    carry_out([], store, Path(), jobs, computations=computations, write=write)
+    carry_out_computations(computations, store, jobs, write=write)
     return [
         {"dataset": name, "method": method, **store.read(computation.text)}
         for (name, method), computation in zip(pairs, computations, strict=True)

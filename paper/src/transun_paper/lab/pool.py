@@ -65,6 +65,13 @@ def carry_out(
         _drain(pool, queue, waiting, jobs, log)
 
 
+def carry_out_computations(
+    computations: Iterable[Computation], store: Store, jobs: int = 2, *, write: WriteLine = to_stderr
+) -> None:
+    """Do every computation that the store lacks, where none of them reads encoded data; see `carry_out`."""
+    carry_out([], store, Path(), jobs, computations=computations, write=write)
+
+
 def _drain(pool: ProcessPoolExecutor, queue: "_Queue", waiting: "list[_Task]", jobs: int, log: ProgressLog) -> None:
     running: dict[Future[str], _Task] = {}
     try:
