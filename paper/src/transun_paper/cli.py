@@ -152,7 +152,8 @@ def board(
     """Measure methods on the board of tables; the page shows every result so far, not only those of this command.
 
     Finished results are kept in OUT/runs: an interrupted command continues where it stopped. A result stays when
-    transun changes; `--again` computes it anew. With one job on a free machine the seconds are those of one core.
+    transun changes, unless its method has a new version; `--again` computes it anew. With one job on a free machine
+    the seconds are those of one core.
     The report is OUT/board/tables.json, with --rows 2000 OUT/board/tables-2000.json, its page beside it.
 
     Example: transun-paper board --methods default --methods 'lightgbm_*' --tables numbers --seeds 1

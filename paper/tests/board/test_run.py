@@ -6,8 +6,8 @@ import pytest
 
 from transun.metrics import NRMSE
 from transun_paper.board.method import NOTHING, BoardMethod, FitResult
-from transun_paper.board.methods import METHODS
-from transun_paper.board.run import Board
+from transun_paper.board.methods import METHODS, RIVALS
+from transun_paper.board.run import Board, run_of
 from transun_paper.lab.progress import silent
 from transun_paper.lab.store import Store
 
@@ -124,6 +124,19 @@ def test_other_settings_rows_and_data_have_other_keys(board, store, monkeypatch)
     some.run(store, jobs=1, write=silent)
     assert CALLS == [("one", 0)] * 3
     assert len(list(store.folder.glob("*.json"))) == 3
+
+
+def test_another_version_of_the_default_leaves_other_methods_as_they_are(registered, monkeypatch):
+    def keys():
+        return {name: run_of(registered, METHODS[name], 0, None).text for name in METHODS}
+
+    before = keys()
+    monkeypatch.setattr("transun_paper.board.networks._DEFAULT_VERSION", 99)
+    after = keys()
+    changed = {name for name in METHODS if before[name] != after[name]}
+    assert "default" in changed
+    assert "default:trees_alone" in changed
+    assert not changed & {method.name for method in RIVALS}
 
 
 def test_forgotten_results_are_computed_again(board, store):

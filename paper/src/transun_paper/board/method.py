@@ -81,6 +81,11 @@ class BoardMethod(ABC):
         return None
 
     @property
+    def version(self) -> int:
+        """Part of the key of its results: a change of what the method computes, other than of a setting, raises it."""
+        return 1
+
+    @property
     def settings(self) -> str:
         """The text of all settings."""
         return repr(self)

@@ -22,14 +22,12 @@ from transun_paper.board.methods import METHODS
 from transun_paper.board.tables import BOARD_TABLES, ON_REQUEST, BoardTable, TableSplit
 from transun_paper.lab.computation import Computation
 from transun_paper.lab.measures import values
-from transun_paper.lab.pool import carry_out
+from transun_paper.lab.pool import carry_out_computations
 from transun_paper.lab.progress import WriteLine, to_stderr
 from transun_paper.lab.store import Store
 
 BOARD_METRICS: tuple[Metric, ...] = (NRMSE, PGR, XAUC)
 SEEDS = 5
-# Part of every key: a change of how a result is computed, other than settings of a method, must change it.
-_VERSION = 1
 
 Cell = tuple[str, str]
 """The names of a table and a method."""
@@ -38,10 +36,9 @@ Cell = tuple[str, str]
 def run_of(
     table: BoardTable, method: BoardMethod, seed: int, rows: int | None, given: Mapping[str, Any] = NOTHING
 ) -> Computation:
-    """The computation of one result; equal texts mean equal data, settings and seed.
+    """The computation of one result; equal texts mean equal data, settings, seed and version of the method.
 
-    transun itself is not part of the key, as a comment in it would make every result old: `Board.forget` is for
-    results that a change of transun has made old.
+    The code itself is not part of the key, as a comment in it would make every result old.
     """
     arguments = {
         "table": table.name,
@@ -51,7 +48,7 @@ def run_of(
         "data": table.fingerprint,
         "settings": method.settings,
         "given": dict(given),
-        "version": _VERSION,
+        "version": method.version,
     }
     return Computation("board", arguments)
 
@@ -144,7 +141,7 @@ class Board:
         A run that needs the result of another one waits for it.
         """
         while missing := [run for run in self._runs(store) if run.text not in store]:
-            carry_out([], store, Path(), jobs, computations=missing, write=write)
+            carry_out_computations(missing, store, jobs, write=write)
 
     def forget(self, store: Store) -> int:
         """Delete the results of these methods, tables and seeds; how many there were."""
