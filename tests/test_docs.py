@@ -130,3 +130,16 @@ def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#:]+)\)", text):
         # Pages below docs/generated are written when the site is built, which checks links to them.
         assert "generated/" in target or ((ROOT / page).parent / target).exists(), target
+
+
+def test_every_guide_is_in_the_list_of_guides():
+    """One that is not would be found by nobody; `make docs` would fail, which runs later."""
+    folder = ROOT / "docs" / "guides"
+    guides = {path.stem for path in folder.glob("*.md")} - {"index"}
+    listed = re.findall(r"^\w+$", (folder / "index.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted(listed) == sorted(guides)
+
+
+def test_when_which_names_the_commands_there_are():
+    page = (ROOT / "docs" / "which.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"`transun (\w+)", page)) == set(get_command(app).commands)
