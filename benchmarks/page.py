@@ -24,11 +24,7 @@ CAPACITY_PAGE = ROOT / "docs" / "capacity.md"
 OTHERS = {
     "totals": (
         ROOT / "docs" / "coverage.md",
-        """---
-orphan: true
----
-
-# Coverage
+        """# Coverage
 
 How often intervals hold what they promise, over simulated worlds in which the truth is known; the guide on totals says
 what the numbers mean.
@@ -36,11 +32,7 @@ what the numbers mean.
     ),
     "parity": (
         ROOT / "docs" / "parity.md",
-        """---
-orphan: true
----
-
-# Parity
+        """# Parity
 
 How far predictions of exported files are from those in Python; the guide on serving says what is in such a file.
 """,

@@ -16,7 +16,7 @@ from transun.report.markdown import table
 ROOT = Path(__file__).parent.parent
 REPORTS = ROOT / "paper" / "reports"
 # Pages of this folder that benchmarks write; they are listed as evidence.
-MEASURED = ("capacity.md", "coverage.md", "speed.md")
+MEASURED = ("capacity.md", "coverage.md", "parity.md", "speed.md")
 ANSWERS = ("yes", "no", "undecided")
 
 
@@ -58,13 +58,14 @@ def _write_evidence(folder: Path) -> None:
         answers = _answers(REPORTS / page.relative_to(folder / "reports"))
         counts = [str(answers[answer]) if answers else "–" for answer in ANSWERS]
         rows.append([f"[{_title(page)}]({link})", *counts])
+    measured = "\n".join(f"/{Path(page).stem}" for page in MEASURED)
     text = [
         "# Evidence",
         "Every page below is made from a report in the repository, and every number in it was measured by the command "
         "that the page names. Claims are counted by their answer: one that does not hold is listed like one that does, "
         "and undecided is what noise leaves open.",
         table(["page", *(f"claims: {answer}" for answer in ANSWERS)], rows),
-        "```{toctree}\n:hidden:\n:glob:\n\n/capacity\n/coverage\n/speed\nreports/*\nreports/board/*\n```",
+        f"```{{toctree}}\n:hidden:\n:glob:\n\n{measured}\nreports/*\nreports/board/*\n```",
     ]
     (folder / "index.md").write_text("\n\n".join(text) + "\n", encoding="utf-8")
 
