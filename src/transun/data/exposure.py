@@ -12,21 +12,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from transun.data.table import as_numbers, column_array
+from transun.support.arrays import Floats, Integers
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = ["read_exposure", "to_rates"]
 
-Array = NDArray[np.float64]
 
-
-def read_exposure(
-    table: "pa.Table", name: str, file: Path | None = None, numbers: NDArray[np.int64] | None = None
-) -> Array:
+def read_exposure(table: "pa.Table", name: str, file: Path | None = None, numbers: Integers | None = None) -> Floats:
     """The exposures of the rows of a table, positive numbers; an error names the first row that has none.
 
     Args:
@@ -53,7 +49,7 @@ def read_exposure(
     return values
 
 
-def to_rates(y: Array, weight: Array | None, exposure: Array) -> tuple[Array, Array]:
+def to_rates(y: Floats, weight: Floats | None, exposure: Floats) -> tuple[Floats, Floats]:
     """Amounts per unit of exposure, and the weights with which they count: the exposures, times the weights of rows.
 
     >>> to_rates(np.array([1.0, 6.0]), None, np.array([0.5, 2.0]))

@@ -119,10 +119,10 @@ def hash_integers(ids: Tensor) -> Tensor:
     digits = (size.unsqueeze(-1) >= powers[1:]).sum(-1) + 1
     length = digits + negative
     # The text has 20 characters at most: three words.
-    place = torch.arange(24, device=ids.device) - negative.unsqueeze(-1)
-    power = powers[(digits.unsqueeze(-1) - 1 - place).clamp(0, 18)]
-    characters = torch.where(place < 0, ord("-"), size.unsqueeze(-1) // power % 10 + ord("0"))
-    characters = torch.where(place < digits.unsqueeze(-1), characters, 0)
+    position = torch.arange(24, device=ids.device) - negative.unsqueeze(-1)
+    power = powers[(digits.unsqueeze(-1) - 1 - position).clamp(0, 18)]
+    characters = torch.where(position < 0, ord("-"), size.unsqueeze(-1) // power % 10 + ord("0"))
+    characters = torch.where(position < digits.unsqueeze(-1), characters, 0)
     # In two halves, because some runtimes add up int64 in floating point, which is exact up to 2⁵³.
     bytes_ = torch.tensor([256**byte for byte in range(4)], device=ids.device)
     low, high = (characters.reshape(*ids.shape, 3, 2, 4) * bytes_).sum(-1).unbind(-1)

@@ -8,7 +8,6 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from transun.data.features import Features
 from transun.data.frames import PANDAS_INDEX
@@ -16,6 +15,7 @@ from transun.data.kinds import Bag, Datetime, Id, Kind, Lists, Number, Numbered,
 from transun.data.schema import holds_lists, require_columns
 from transun.data.table import as_numbers, as_times, column_array, read_table, targets
 from transun.data.text_values import looks_numeric
+from transun.support.arrays import Floats
 from transun.support.extras import need
 
 if TYPE_CHECKING:
@@ -282,7 +282,7 @@ def _whole(facts: _ColumnFacts) -> Guess | None:
     return Number(), f"{len(values)} different whole numbers"
 
 
-def _order(name: str, values: NDArray[np.float64]) -> str:
+def _order(name: str, values: Floats) -> str:
     """Why a few whole numbers, in ascending order, are numbers and not codes; empty if nothing speaks for it.
 
     A new year is then a number beyond the others, and not an id that training has never seen. Little is lost where the
@@ -301,7 +301,7 @@ def _order(name: str, values: NDArray[np.float64]) -> str:
     return ""
 
 
-def _given_away(table: "pa.Table", name: str, y: NDArray[np.float64]) -> str:
+def _given_away(table: "pa.Table", name: str, y: Floats) -> str:
     """A remark on a column of numbers that follows the target almost exactly; empty for any other."""
     if name not in table.column_names:
         return ""
@@ -323,13 +323,13 @@ def _given_away(table: "pa.Table", name: str, y: NDArray[np.float64]) -> str:
     return f"; FOLLOWS THE TARGET (correlation {correlation:.3f}): exclude it if it is known only after the target"
 
 
-def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _ranks(values: Floats) -> Floats:
     """The mean rank of equal values, as in Spearman's correlation."""
     _, at, counts = np.unique(values, return_inverse=True, return_counts=True)
     return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[at], np.float64)
 
 
-def _correlation(both: NDArray[np.float64]) -> float:
+def _correlation(both: Floats) -> float:
     """Pearson's correlation of two rows of numbers; 0 where one of them is constant."""
     # By their largest size first, so that squares of 1e300 stay finite.
     scaled = both / np.maximum(np.abs(both).max(1, keepdims=True), 1e-300)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from transun.data import hashing
 from transun.data.schema import NOTHING, agreed_content, require_columns
+from transun.support.arrays import Integers
 from transun.support.extras import need
 from transun.support.paths import arrow_arguments
 
@@ -49,7 +49,7 @@ class Piece(NamedTuple):
 
     file: Path
     group: int
-    rows: NDArray[np.int64]
+    rows: Integers
     table: Any
 
 
@@ -100,7 +100,7 @@ class ParquetFiles:
         part.rule, part.rows = rule, list(rows)
         return part
 
-    def numbers(self, piece: Piece) -> NDArray[np.int64]:
+    def numbers(self, piece: Piece) -> Integers:
         """The number of each row of a piece, counted over all files."""
         return piece.rows + (self._before[piece.group] - self.groups[piece.group].first)
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from transun.data.hashing import uniform
+from transun.support.arrays import Floats
 from transun.support.extras import need
 
 if TYPE_CHECKING:
@@ -87,9 +87,9 @@ class HashSample:
         return self.threshold == 1.0
 
     @property
-    def hashes(self) -> NDArray[np.float64]:
+    def hashes(self) -> Floats:
         """A number in (0, threshold) for each row of the sample, independent of the row's values."""
-        hashes: NDArray[np.float64] = self[_HASH]
+        hashes: Floats = self[_HASH]
         return hashes
 
     @property

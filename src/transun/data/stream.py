@@ -9,7 +9,6 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from transun.data import hashing
@@ -19,6 +18,7 @@ from transun.data.formats import PARQUET
 from transun.data.parquet import ParquetFiles, Piece, RowRange, cuts
 from transun.data.prefetch import prefetch
 from transun.data.row_rules import RowRule
+from transun.support.arrays import Floats
 from transun.support.paths import as_path, is_path
 
 __all__ = ["Encoder", "ParquetStream", "buffers"]
@@ -271,9 +271,9 @@ def _batch(columns: ColumnTensors) -> Batch:
     return Batch(x, columns[_Y], columns.get(_WEIGHT))
 
 
-def _finite(piece: Piece, name: str, lowest: float = -math.inf) -> NDArray[np.float64]:
+def _finite(piece: Piece, name: str, lowest: float = -math.inf) -> Floats:
     """The numbers of a column, every one finite in float32 and at least `lowest`."""
-    values: NDArray[np.float64] = piece.table[name].cast("float64").to_numpy()
+    values: Floats = piece.table[name].cast("float64").to_numpy()
     with np.errstate(over="ignore"):
         wrong = ~np.isfinite(values.astype(np.float32)) | (values < lowest)
     if wrong.any():

@@ -7,13 +7,13 @@ import numpy as np
 
 from transun.diagnosis.candidates import NamedTransform, log_like, rounded
 from transun.diagnosis.correction_trials import right_total_least_error
-from transun.diagnosis.moments import Floats
 from transun.diagnosis.result import Advice, CorrectionResult, Verdict
 from transun.diagnosis.segmentation import quantile_edges
 from transun.heads import GTS, PointHead
 from transun.metrics import Estimate
 from transun.metrics.spread import skewness
 from transun.schemes import PowerVariance
+from transun.support.arrays import Floats
 from transun.support.extras import need
 from transun.support.text_form import dumps
 from transun.transforms import Identity, Power

@@ -22,14 +22,14 @@ from transun.diagnosis.interval import (
     ratio_interval,
     total_estimates,
 )
-from transun.diagnosis.moments import Floats
 from transun.diagnosis.passes import FirstPass, SecondPass, first_pass, second_pass
 from transun.diagnosis.reading import ArrayRows
 from transun.diagnosis.result import Assessment, Level, Segment, SegmentTable
-from transun.diagnosis.segmentation import Integers, holm
+from transun.diagnosis.segmentation import holm
 from transun.diagnosis.verdict import write_verdict
 from transun.metrics import Estimate, Meter, Metric
 from transun.metrics.metric import LEVEL, Interval
+from transun.support.arrays import Floats, Integers
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from transun.diagnosis.moments import Floats
+from transun.support.arrays import Floats
 from transun.transforms import Affine, Asinh, BoxCox, Compose, Log1p, Power, Transform
 
 __all__ = ["NamedTransform", "candidates", "log_like", "rounded"]

@@ -9,10 +9,11 @@ import torch
 from transun.corrections import BinnedSmearing, Correction, SlopeByLevel, Smearing, SmoothIsotonic
 from transun.diagnosis.candidates import NamedTransform
 from transun.diagnosis.interval import metric_estimate, ratio_interval, total_estimates
-from transun.diagnosis.moments import Floats, RatioMoments
+from transun.diagnosis.moments import RatioMoments
 from transun.diagnosis.result import CorrectionResult
 from transun.metrics import NRMSE
 from transun.schemes import PowerVariance
+from transun.support.arrays import Floats
 from transun.support.progress import Progress
 from transun.transforms import Identity
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from transun.diagnosis.interval import skewed_quantile
-from transun.diagnosis.moments import Floats
 from transun.diagnosis.tail import AmountTail
 from transun.metrics.metric import Interval
+from transun.support.arrays import Floats
 
 __all__ = ["FEWEST_UNITS", "Composition", "ErrorSums"]
 

@@ -4,11 +4,11 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-__all__ = ["Floats", "RatioMoments", "Studentised"]
+from transun.support.arrays import Floats, Integers
 
-Floats = NDArray[np.float64]
+__all__ = ["RatioMoments", "Studentised"]
+
 
 _DEGREE = 4
 
@@ -52,9 +52,9 @@ class RatioMoments:
         y: Floats,
         pred: Floats,
         weight: Floats,
-        group: NDArray[np.int64],
+        group: Integers,
         groups: int,
-        unit: NDArray[np.int64] | None = None,
+        unit: Integers | None = None,
     ) -> "RatioMoments":
         """The sums of some rows; `group` (n,) holds the index of each row's group, and `unit` (n,) of its unit.
 

@@ -15,10 +15,11 @@ import numpy as np
 from transun import metrics
 from transun.data.sample import HashSample
 from transun.diagnosis.interval import TOTALS
-from transun.diagnosis.moments import Floats, RatioMoments
+from transun.diagnosis.moments import RatioMoments
 from transun.diagnosis.reading import ArrayRows, RowSource, SkippedRows, UsableRows
-from transun.diagnosis.segmentation import Integers, Segmentation, choose_segmentation, quantile_edges
+from transun.diagnosis.segmentation import Segmentation, choose_segmentation, quantile_edges
 from transun.metrics import Meter, Metric
+from transun.support.arrays import Floats, Integers
 
 if TYPE_CHECKING:
     import pyarrow as pa

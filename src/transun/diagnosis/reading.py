@@ -6,11 +6,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from transun.data.columns import Chunk, Rows, S, is_numeric, open_columns
 from transun.data.magnitude import require_squarable
-from transun.diagnosis.moments import Floats, RatioMoments
+from transun.diagnosis.moments import RatioMoments
+from transun.support.arrays import Floats, Integers
 from transun.support.extras import need
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class UsableRows:
     pred: Floats
     weight: Floats
     skipped: SkippedRows = SkippedRows()
-    unit: NDArray[np.int64] | None = None
+    unit: Integers | None = None
 
     def __post_init__(self) -> None:
         require_squarable(self.number, target=self.y, prediction=self.pred, weight=self.weight)
@@ -103,7 +103,7 @@ class UsableRows:
     def __len__(self) -> int:
         return len(self.y)
 
-    def moments(self, group: NDArray[np.int64], groups: int, y: Floats | None = None) -> RatioMoments:
+    def moments(self, group: Integers, groups: int, y: Floats | None = None) -> RatioMoments:
         """The sums of these rows by group, with other targets if they are given."""
         return RatioMoments.of(self.y if y is None else y, self.pred, self.weight, group, groups, self.unit)
 
@@ -152,7 +152,7 @@ class ArrayRows:
     pred: Floats
     weight: Floats
     segments: "pa.Table | None" = None
-    unit: NDArray[np.int64] | None = None
+    unit: Integers | None = None
 
     @property
     def by(self) -> tuple[str, ...]:

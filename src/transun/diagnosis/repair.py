@@ -23,11 +23,12 @@ from transun.diagnosis.correction_trials import (
     run_trials,
 )
 from transun.diagnosis.interval import ratio_interval
-from transun.diagnosis.moments import Floats, RatioMoments
+from transun.diagnosis.moments import RatioMoments
 from transun.diagnosis.reading import ColumnNames
 from transun.diagnosis.result import CorrectionResult
 from transun.diagnosis.retransformation import retransformation_test
 from transun.diagnosis.shape import effective_rows
+from transun.support.arrays import Floats
 
 __all__ = ["Repair", "RowCorrection", "repair"]
 

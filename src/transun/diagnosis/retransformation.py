@@ -26,10 +26,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from transun.diagnosis.candidates import NamedTransform
-from transun.diagnosis.moments import Floats
 from transun.diagnosis.result import Test, TransformCandidate
 from transun.diagnosis.segmentation import quantile_edges
 from transun.metrics import Estimate
+from transun.support.arrays import Floats
 from transun.support.text_form import dumps
 
 __all__ = ["retransformation_test"]

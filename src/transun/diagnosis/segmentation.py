@@ -7,14 +7,12 @@ from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from transun.diagnosis.moments import Floats
 from transun.diagnosis.reading import UsableRows
+from transun.support.arrays import Floats, Integers
 
-__all__ = ["MOST", "Integers", "Segmentation", "by_number", "by_text", "choose_segmentation", "holm", "quantile_edges"]
+__all__ = ["MOST", "Segmentation", "by_number", "by_text", "choose_segmentation", "holm", "quantile_edges"]
 
-Integers = NDArray[np.int64]
 
 # The most values of a column that are segments of their own; the others form one segment.
 MOST = 20

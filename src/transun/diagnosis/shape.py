@@ -5,8 +5,9 @@ import math
 import numpy as np
 
 from transun.diagnosis.candidates import NamedTransform
-from transun.diagnosis.moments import Floats, RatioMoments
+from transun.diagnosis.moments import RatioMoments
 from transun.diagnosis.result import Histogram, Shape
+from transun.support.arrays import Floats
 
 __all__ = ["effective_rows", "shape_of"]
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from transun.diagnosis.moments import Floats
+from transun.support.arrays import Floats
 
 __all__ = ["AmountTail", "relative_amounts"]
 

@@ -39,7 +39,7 @@ class DaskRows(EngineRows):
         summaries = dask.compute(
             *(work(part, first, summarise) for part, first in zip(parts, first_rows(counts), strict=True))
         )
-        return [summary for found in summaries for summary in found]
+        return [summary for of_partition in summaries for summary in of_partition]
 
     def predict(self, model: TableModel, name: str = "prediction") -> Any:
         """The Dask frame with a further column, the model's prediction of every row; nothing is computed yet."""

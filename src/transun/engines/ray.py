@@ -39,7 +39,7 @@ class RayRows(EngineRows):
         count, work, shared = ray.remote(_count), ray.remote(_summary), ray.put(summarise)
         counts = ray.get([count.remote(block) for block in blocks])
         tasks = [work.remote(block, first, shared) for block, first in zip(blocks, first_rows(counts), strict=True)]
-        return [summary for found in ray.get(tasks) for summary in found]
+        return [summary for of_block in ray.get(tasks) for summary in of_block]
 
     def predict(self, model: TableModel, name: str = "prediction") -> Any:
         """The Ray dataset with a further column, the model's prediction of every row; nothing is computed yet."""

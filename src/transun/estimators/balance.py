@@ -15,10 +15,8 @@ from transun.estimators.cross_fitting import OutOfFold, predict_1d, split_rows
 from transun.estimators.meta_regressor import MetaRegressor
 from transun.estimators.target import to_tensor
 from transun.models.row_intervals import RowIntervals
-from transun.support.arrays import distinct
+from transun.support.arrays import Floats, distinct
 from transun.transforms import Identity
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -36,7 +34,7 @@ class LearnedBalance:
     shift: float = 0.0
     segments: Mapping[Any, float] = field(default_factory=dict)
 
-    def apply(self, pred: Array, segment: NDArray[Any] | None = None) -> Array:
+    def apply(self, pred: Floats, segment: NDArray[Any] | None = None) -> Floats:
         """The balanced predictions."""
         if segment is None or not self.segments:
             return pred * self.factor + self.shift
@@ -81,7 +79,7 @@ class Balance:
     by: str | int | None = None
 
     def __call__(
-        self, pred: Array, y: Array, weight: Array | None = None, segment: NDArray[Any] | None = None
+        self, pred: Floats, y: Floats, weight: Floats | None = None, segment: NDArray[Any] | None = None
     ) -> LearnedBalance:
         """The factors or the shift for these predictions, of rows that their model was not fitted to.
 
@@ -180,7 +178,7 @@ class BalancedRegressor(MetaRegressor):
         self.regressor_ = fitting(X, target)
         return self
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Any) -> Floats:
         """The balanced predictions of the regressor, (n,)."""
         X = self._check_features(X)
         return self.balance_.apply(predict_1d(self.regressor_, X), self.balance.segments(X))
@@ -190,19 +188,19 @@ class BalancedRegressor(MetaRegressor):
         return self.balance_.around(Composition([self.regressor_], WeightedMean([1.0])), self.balance.by)
 
 
-def _total_ratio(pred: Array, y: Array, weight: Array) -> float:
+def _total_ratio(pred: Floats, y: Floats, weight: Floats) -> float:
     """Σy / Σŷ."""
     ratio = TotalRatio().double().fit(to_tensor(pred), to_tensor(y), Identity(), to_tensor(weight))
     return float(ratio.factor)
 
 
-def _total_shift(pred: Array, y: Array, weight: Array) -> float:
+def _total_shift(pred: Floats, y: Floats, weight: Floats) -> float:
     """The mean of y - ŷ."""
     shift = TotalShift().double().fit(to_tensor(pred), to_tensor(y), Identity(), to_tensor(weight))
     return float(shift.shift)
 
 
-def _shrunk_factors(pred: Array, y: Array, weight: Array, segment: NDArray[Any], overall: float) -> dict[Any, float]:
+def _shrunk_factors(pred: Floats, y: Floats, weight: Floats, segment: NDArray[Any], overall: float) -> dict[Any, float]:
     names, segment_of_row = distinct(segment)
     actual, predicted = (np.bincount(segment_of_row, weight * values) for values in (y, pred))
     usable = (actual > 0.0) & (predicted > 0.0)

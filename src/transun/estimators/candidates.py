@@ -6,7 +6,6 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from transun.corrections import Correction, SmoothIsotonic
 from transun.estimators.composition import Composition, CorrectedMean, WeightedMean
@@ -15,22 +14,21 @@ from transun.estimators.fitting import takes_weights, with_deviance
 from transun.estimators.gts import RatioFormula, RatioGuard, mean_slope
 from transun.estimators.target import slope_at, to_tensor
 from transun.schemes import PowerVariance
+from transun.support.arrays import Floats, Integers
 from transun.transforms import Transform
-
-Array = NDArray[np.float64]
 
 
 class Predictor(Protocol):
     """A fitted candidate."""
 
     @property
-    def held_out(self) -> Array:
+    def held_out(self) -> Floats:
         """The prediction (n,) of each training row by models that were not fitted to it."""
 
-    def predict(self, rows: NewRows, shares: Array) -> Array:
+    def predict(self, rows: NewRows, shares: Floats) -> Floats:
         """The predictions of new rows: means over the models of all folds, with these shares (folds,)."""
 
-    def composition(self, shares: Array) -> Composition:
+    def composition(self, shares: Floats) -> Composition:
         """The models, and the same mean as a formula."""
 
 
@@ -70,13 +68,13 @@ class PlainCandidate:
 
 @dataclass(frozen=True)
 class _Mean:
-    held_out: Array
+    held_out: Floats
     models: Sequence[Any]
 
-    def predict(self, rows: NewRows, shares: Array) -> Array:
+    def predict(self, rows: NewRows, shares: Floats) -> Floats:
         return np.asarray(shares @ rows.predict(self.models))
 
-    def composition(self, shares: Array) -> Composition:
+    def composition(self, shares: Floats) -> Composition:
         return Composition(self.models, WeightedMean(shares))
 
 
@@ -104,7 +102,7 @@ class IsotonicCandidate:
         correction = self._learn(cross_fit, np.arange(len(cross_fit.y)))
         return _Corrected(pred, points.models, correction)
 
-    def _learn(self, cross_fit: CrossFit, rows: NDArray[np.int64]) -> Correction:
+    def _learn(self, cross_fit: CrossFit, rows: Integers) -> Correction:
         weight = cross_fit.weights_of(rows)
         return (
             SmoothIsotonic()
@@ -120,18 +118,18 @@ class IsotonicCandidate:
 
 @dataclass(frozen=True)
 class _Corrected:
-    held_out: Array
+    held_out: Floats
     models: Sequence[Any]
     correction: Correction
 
-    def predict(self, rows: NewRows, shares: Array) -> Array:
+    def predict(self, rows: NewRows, shares: Floats) -> Floats:
         return np.asarray(shares @ _correct(self.correction, rows.predict(self.models)))
 
-    def composition(self, shares: Array) -> Composition:
+    def composition(self, shares: Floats) -> Composition:
         return Composition(self.models, CorrectedMean(self.correction, shares))
 
 
-def _correct(correction: Correction, points: Array) -> Array:
+def _correct(correction: Correction, points: Floats) -> Floats:
     with torch.no_grad():
         return np.asarray(correction(to_tensor(points.ravel())).numpy()).reshape(points.shape)
 
@@ -185,7 +183,7 @@ class GTSCandidate:
 
 @dataclass(frozen=True)
 class _Ratio:
-    held_out: Array
+    held_out: Floats
     point_models: Sequence[Any]
     bias_models: Sequence[Any]
     transform: Transform
@@ -193,13 +191,13 @@ class _Ratio:
     emphasis: float
     guard: RatioGuard
 
-    def predict(self, rows: NewRows, shares: Array) -> Array:
+    def predict(self, rows: NewRows, shares: Floats) -> Floats:
         slopes = np.stack([slope_at(point, self.slope, self.transform) for point in rows.predict(self.point_models)])
         slope = mean_slope(slopes, shares, self.emphasis)
         pred, _ = self.guard.divide(shares @ rows.predict(self.bias_models), np.asarray(slope))
         return pred
 
-    def composition(self, shares: Array) -> Composition:
+    def composition(self, shares: Floats) -> Composition:
         formula = RatioFormula(self.transform, self.slope, shares, shares, self.emphasis, self.guard)
         return Composition([*self.point_models, *self.bias_models], formula)
 
@@ -240,7 +238,7 @@ def make_candidates(
         yield PlainCandidate(name, losses[name])
 
 
-def variance_power(base: Array, y: Array, weight: Array | None = None, bins: int = 20) -> float:
+def variance_power(base: Floats, y: Floats, weight: Floats | None = None, bins: int = 20) -> float:
     """The p in Var[y|x] ∝ m(x)^p, from predictions `base` that are right up to a factor; between 0 and 2.
 
     Rows are put into bins of equal frequency by `base`. The estimate is the slope of log mean (y - m)² against log m

@@ -4,10 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import nnls
 
-Array = NDArray[np.float64]
+from transun.support.arrays import Floats
 
 # A candidate with less weight than this is not worth its fits.
 _MIN_WEIGHT = 0.05
@@ -46,11 +45,11 @@ class Choice:
     def score(
         cls,
         names: Sequence[str],
-        predictions: Array,
+        predictions: Floats,
         skipped: Mapping[str, str],
-        weights: Array,
-        y: Array,
-        sample_weight: Array | None,
+        weights: Floats,
+        y: Floats,
+        sample_weight: Floats | None,
     ) -> "Choice":
         """Score the out-of-fold predictions (n, candidates)."""
         comparisons = compare_errors((predictions - y[:, None]) ** 2, sample_weight)
@@ -90,7 +89,7 @@ class ErrorComparison:
     standard_error: float
 
 
-def row_shares(rows: int, weight: Array | None) -> Array:
+def row_shares(rows: int, weight: Floats | None) -> Floats:
     """The share of each row in the total weight; equal shares without weights.
 
     >>> row_shares(2, None).tolist(), row_shares(2, np.array([3.0, 1.0])).tolist()
@@ -99,7 +98,7 @@ def row_shares(rows: int, weight: Array | None) -> Array:
     return np.full(rows, 1.0 / rows) if weight is None else np.asarray(weight / weight.sum())
 
 
-def compare_errors(errors: Array, weight: Array | None = None) -> list[ErrorComparison]:
+def compare_errors(errors: Floats, weight: Floats | None = None) -> list[ErrorComparison]:
     """Compare the squared errors (n, candidates) of each candidate with those of the best one, row by row.
 
     >>> compare_errors(np.array([[1.0, 4.0], [1.0, 2.0]]))[1]
@@ -115,7 +114,7 @@ def compare_errors(errors: Array, weight: Array | None = None) -> list[ErrorComp
     return [ErrorComparison(*map(float, row)) for row in zip(means, mean_differences, standard_errors, strict=True)]
 
 
-def choose_weights(predictions: Array, y: Array, weight: Array | None = None) -> Array:
+def choose_weights(predictions: Floats, y: Floats, weight: Floats | None = None) -> Floats:
     """Weight one for the best candidate, or the convex combination if it is better by more than a standard error.
 
     >>> predictions = np.array([[0.0, 2.0], [2.0, 0.0], [0.0, 2.0]])
@@ -132,7 +131,7 @@ def choose_weights(predictions: Array, y: Array, weight: Array | None = None) ->
     return np.asarray(np.eye(len(worse_by))[best])
 
 
-def convex_weights(predictions: Array, y: Array, weight: Array | None = None) -> Array:
+def convex_weights(predictions: Floats, y: Floats, weight: Floats | None = None) -> Floats:
     """Weights (candidates,) of the convex combination with the least squared error; small ones are dropped.
 
     They are not negative and add up to one, so that a combination of unbiased predictions is unbiased.
@@ -152,7 +151,7 @@ def convex_weights(predictions: Array, y: Array, weight: Array | None = None) ->
         used &= ~small
 
 
-def _least_squares_on_simplex(predictions: Array, y: Array) -> Array:
+def _least_squares_on_simplex(predictions: Floats, y: Floats) -> Floats:
     # As the weights add up to one, the error of a combination is the combination of the errors.
     errors = predictions - y[:, None]
     gram = errors.T @ errors

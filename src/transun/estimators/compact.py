@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
 from transun.data.frames import pandas_frame
@@ -16,9 +15,7 @@ from transun.estimators.exposure import to_amounts
 from transun.estimators.fitting import Fitting, add_weights, with_deviance
 from transun.metrics import NRMSE, PGR
 from transun.models.row_intervals import RowIntervals
-
-Array = NDArray[np.float64]
-Rows = NDArray[np.int64]
+from transun.support.arrays import Floats, Integers
 
 # Without noise the loss decides only where a model spends its leaves. Tweedie deviance looks at small and large amounts
 # alike, and came nearest to mixtures of amounts that span orders of magnitude.
@@ -72,11 +69,11 @@ class CompactRegressor:
     agreement: Agreement
     intervals: RowIntervals
 
-    def predict(self, X: Any, exposure: Any = None) -> Array:
+    def predict(self, X: Any, exposure: Any = None) -> Floats:
         """Estimates of E[y|x], (n,), as the `predict` of the mixture."""
         return to_amounts(self._rates(X), exposure, by_exposure=self.by_exposure)
 
-    def predict_interval(self, X: Any, level: float = 0.9, exposure: Any = None) -> Array:
+    def predict_interval(self, X: Any, level: float = 0.9, exposure: Any = None) -> Floats:
         """Lower and upper ends (n, 2) between which y of a row lies with at least this probability."""
         ends = self.intervals.interval(self._rates(X), level)
         return np.stack([to_amounts(end, exposure, by_exposure=self.by_exposure) for end in ends.T], axis=1)
@@ -87,7 +84,7 @@ class CompactRegressor:
             Composition([self.regressor], WeightedMean([1.0]), per_exposure=self.by_exposure), None
         )
 
-    def _rates(self, X: Any) -> Array:
+    def _rates(self, X: Any) -> Floats:
         return self.balance.apply(predict_1d(self.regressor, pandas_frame(X)))
 
 
@@ -106,13 +103,13 @@ class Lesson:
     """
 
     X: Any
-    y: Array
-    weight: Array | None
-    taught: Array
-    taught_by_fold: Sequence[Array]
-    fold_rows: Sequence[Rows]
+    y: Floats
+    weight: Floats | None
+    taught: Floats
+    taught_by_fold: Sequence[Floats]
+    fold_rows: Sequence[Integers]
 
-    def teach(self, regressor: Any, held_out: Array, *, by_exposure: bool) -> CompactRegressor:
+    def teach(self, regressor: Any, held_out: Floats, *, by_exposure: bool) -> CompactRegressor:
         """The compact model, with its agreement.
 
         A model for each fold learns, from the rows of the other folds, what the models that have not seen the fold say
@@ -135,7 +132,7 @@ class Lesson:
         agreement = self._agreement(pred, taught, held_out)
         return CompactRegressor(model, balance, by_exposure, agreement, RowIntervals.of(pred, self.y))
 
-    def _imitate(self, regressor: Any, taught: Array, rows: Rows) -> tuple[Any, LearnedBalance]:
+    def _imitate(self, regressor: Any, taught: Floats, rows: Integers) -> tuple[Any, LearnedBalance]:
         """A model fitted to what is taught about some rows, and the balance that gives it their total."""
         # Libraries have thresholds in their deviances, hence a mean of 100 where a factor leads back to the units.
         unit = 1.0
@@ -147,7 +144,7 @@ class Lesson:
         pred = predict_1d(model, _safe_indexing(self.X, rows))
         return model, Balance()(pred, taught[rows], None if self.weight is None else self.weight[rows])
 
-    def _agreement(self, pred: Array, taught: Array, held_out: Array) -> Agreement:
+    def _agreement(self, pred: Floats, taught: Floats, held_out: Floats) -> Agreement:
         weight = np.ones_like(self.y) if self.weight is None else self.weight
         return Agreement(
             NRMSE(pred, taught, weight),

@@ -7,15 +7,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from transun.corrections import Correction
 from transun.estimators.target import to_tensor
+from transun.support.arrays import Floats
 
 __all__ = ["Balanced", "Composition", "CorrectedMean", "Mixed", "WeightedMean"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -43,7 +41,7 @@ class WeightedMean(nn.Module):
     [2.5]
     """
 
-    def __init__(self, shares: Sequence[float] | Array) -> None:
+    def __init__(self, shares: Sequence[float] | Floats) -> None:
         super().__init__()
         self.register_buffer("shares", to_tensor(np.asarray(shares, np.float64)))
 
@@ -54,7 +52,7 @@ class WeightedMean(nn.Module):
 class CorrectedMean(WeightedMean):
     """The mean over points of what a correction makes of each."""
 
-    def __init__(self, correction: Correction, shares: Sequence[float] | Array) -> None:
+    def __init__(self, correction: Correction, shares: Sequence[float] | Floats) -> None:
         super().__init__(shares)
         self.correction = correction
 

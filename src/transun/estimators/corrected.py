@@ -6,7 +6,6 @@ from typing import Any, Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from transun.corrections import (
@@ -22,10 +21,8 @@ from transun.estimators.composition import Composition, CorrectedMean
 from transun.estimators.meta_regressor import TransformedTargetBase
 from transun.estimators.target import prepare_transform, to_tensor
 from transun.models.row_intervals import RowIntervals
-from transun.support.arrays import distinct
+from transun.support.arrays import Floats, distinct
 from transun.transforms import Log1p, Transform
-
-Array = NDArray[np.float64]
 
 # The last three names are those of scikit-learn's proposal for `TransformedTargetRegressor`.
 CORRECTIONS: Mapping[str, Correction] = {
@@ -134,7 +131,7 @@ class CorrectedRegressor(TransformedTargetBase):
         self._check_total(np.asarray(np.bincount(clusters, counts * excess), np.float64), float(counts @ target[rows]))
         return self
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Any) -> Floats:
         """Estimates of E[y|x], (n,)."""
         return self._mean_over_models(self._check_features(X), self._correct)
 
@@ -142,7 +139,7 @@ class CorrectedRegressor(TransformedTargetBase):
         check_is_fitted(self)
         return Composition(self.regressors_, CorrectedMean(self.correction_, self.shares_))
 
-    def _check_total(self, excess: Array, actual: float) -> None:
+    def _check_total(self, excess: Floats, actual: float) -> None:
         """Store predicted / actual total, and warn if a correction was learned out of fold and leaves it wrong.
 
         Args:
@@ -162,7 +159,7 @@ class CorrectedRegressor(TransformedTargetBase):
             stacklevel=3,
         )
 
-    def _correct(self, point: Array) -> Array:
+    def _correct(self, point: Floats) -> Floats:
         with torch.no_grad():
             return np.asarray(self.correction_(to_tensor(point)).numpy())
 

@@ -14,16 +14,14 @@ from sklearn.utils.validation import _num_samples
 from transun.data.magnitude import require_squarable
 from transun.estimators.fitting import Fitting
 from transun.estimators.target import apply_transform
-from transun.support.arrays import distinct, to_floats
+from transun.support.arrays import Floats, Integers, distinct, to_floats
 from transun.transforms import Transform
 
-Array = NDArray[np.float64]
-Rows = NDArray[np.int64]
-Split = tuple[Rows, Rows]
+Split = tuple[Integers, Integers]
 """The rows that a model is fitted to, and the rows that it predicts."""
 
 
-def predict_1d(model: Any, X: Any) -> Array:
+def predict_1d(model: Any, X: Any) -> Floats:
     """A model's predictions as a vector (n,) of numbers that can be squared."""
     name = type(model).__name__
     pred = to_floats(model.predict(X), f"the prediction of {name}")
@@ -43,7 +41,7 @@ def predict_1d(model: Any, X: Any) -> Array:
     return pred
 
 
-def split_rows(cv: Any, X: Any, y: Array, random_state: Any, groups: Any = None) -> list[Split]:
+def split_rows(cv: Any, X: Any, y: Floats, random_state: Any, groups: Any = None) -> list[Split]:
     """Training and held-out rows of every fold.
 
     A number means that many folds of shuffled rows: tables are often sorted by time or amount, and a fold of
@@ -92,7 +90,7 @@ def _check_groups(groups: Any, rows: int) -> NDArray[Any] | None:
     return codes if values.dtype.kind == "O" else values
 
 
-def shares_of(fold_rows: Sequence[Rows], weight: Array | None = None) -> Array:
+def shares_of(fold_rows: Sequence[Integers], weight: Floats | None = None) -> Floats:
     """The share of each fold in all held-out rows, or in their weight.
 
     >>> shares_of([np.array([0]), np.array([1, 2])], np.array([2.0, 1.0, 1.0])).tolist()
@@ -114,18 +112,18 @@ class OutOfFold:
     """
 
     models: Sequence[Any]
-    fold_rows: Sequence[Rows]
-    fold_predictions: Sequence[Array]
+    fold_rows: Sequence[Integers]
+    fold_predictions: Sequence[Floats]
 
     @classmethod
     def fit(
         cls,
         fitting: Fitting,
         X: Any,
-        target: Array,
+        target: Floats,
         folds: Sequence[Split],
         n_jobs: int | None,
-        emphasis: Array | None = None,
+        emphasis: Floats | None = None,
         patience: int | None = None,
     ) -> "OutOfFold":
         """Fit one model per fold to its training rows and predict the rows held out.
@@ -145,27 +143,27 @@ class OutOfFold:
         return cls(models, [held_out for _, held_out in folds], predictions)
 
     @property
-    def rows(self) -> Rows:
+    def rows(self) -> Integers:
         """All held-out rows in the order of the data: `range(n)` if every row is held out once."""
         return np.concatenate(self.fold_rows)[self._order]
 
     @property
-    def predictions(self) -> Array:
+    def predictions(self) -> Floats:
         """The predictions of `rows`."""
         return np.concatenate(self.fold_predictions)[self._order]
 
     @property
-    def _order(self) -> Rows:
+    def _order(self) -> Integers:
         return np.concatenate(self.fold_rows).argsort(kind="stable")
 
-    def shares(self, weight: Array | None = None) -> Array:
+    def shares(self, weight: Floats | None = None) -> Floats:
         """The share of all held-out rows, or of their weight, that each model predicts; the shares add up to one."""
         return shares_of(self.fold_rows, weight)
 
 
 def _fit_and_predict(
-    fitting: Fitting, X: Any, target: Array, fold: Split, emphasis: Array | None, patience: int | None
-) -> tuple[Any, Array]:
+    fitting: Fitting, X: Any, target: Floats, fold: Split, emphasis: Floats | None, patience: int | None
+) -> tuple[Any, Floats]:
     fitted, held_out = fold
     fitting = fitting.stopped_early(patience, X, target, held_out, emphasis)
     try:
@@ -197,8 +195,8 @@ class CrossFit:
 
     fitting: Fitting
     X: Any
-    y: Array
-    weight: Array | None
+    y: Floats
+    weight: Floats | None
     folds: Sequence[Split]
     patience: int | None = None
     n_jobs: int | None = None
@@ -210,7 +208,7 @@ class CrossFit:
         """The number of fits so far."""
         return sum(len(ensemble.models) for ensemble in self._ensembles)
 
-    def fit(self, regressor: Any, target: Array, emphasis: Array | None = None) -> OutOfFold:
+    def fit(self, regressor: Any, target: Floats, emphasis: Floats | None = None) -> OutOfFold:
         """One model per fold, which learns the targets (n,), with factors (n,) of the weights of the rows."""
         fitting = replace(self.fitting, regressor=regressor)
         ensemble = OutOfFold.fit(fitting, self.X, target, self.folds, self.n_jobs, emphasis, self.patience)
@@ -228,11 +226,11 @@ class CrossFit:
         return 0 if transform in self._points else len(self.folds)
 
     @property
-    def shares(self) -> Array:
+    def shares(self) -> Floats:
         """The share of the rows, or of their weight, that each fold holds out; the shares add up to one."""
         return shares_of([held_out for _, held_out in self.folds], self.weight)
 
-    def weights_of(self, rows: Rows) -> Array | None:
+    def weights_of(self, rows: Integers) -> Floats | None:
         """The weights of some rows."""
         return None if self.weight is None else self.weight[rows]
 
@@ -245,9 +243,9 @@ class NewRows:
 
     def __init__(self, X: Any) -> None:
         self.X = X
-        self._predictions: dict[int, Array] = {}
+        self._predictions: dict[int, Floats] = {}
 
-    def predict(self, ensemble: Sequence[Any]) -> Array:
+    def predict(self, ensemble: Sequence[Any]) -> Floats:
         """The predictions (models, n) of an ensemble, which is the list of models of one `OutOfFold`."""
         if id(ensemble) not in self._predictions:
             self._predictions[id(ensemble)] = np.stack([predict_1d(model, self.X) for model in ensemble])

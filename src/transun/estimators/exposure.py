@@ -3,15 +3,12 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from transun.data.magnitude import refuse_vanishing, require_squarable
-from transun.support.arrays import to_floats
-
-Array = NDArray[np.float64]
+from transun.support.arrays import Floats, to_floats
 
 
-def check_exposure(exposure: Any, rows: int) -> Array:
+def check_exposure(exposure: Any, rows: int) -> Floats:
     """The exposures of the rows as a vector of positive numbers; an error names the first wrong row.
 
     Args:
@@ -42,7 +39,7 @@ def check_exposure(exposure: Any, rows: int) -> Array:
     return values
 
 
-def to_amounts(rates: Array, exposure: Any, *, by_exposure: bool) -> Array:
+def to_amounts(rates: Floats, exposure: Any, *, by_exposure: bool) -> Floats:
     """Predicted amounts: the rates times the exposures, where the model was fitted with exposures.
 
     To predict without the exposures, or with exposures that the fit did not have, would be a number in other units

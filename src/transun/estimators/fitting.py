@@ -5,13 +5,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_method_params, _num_samples, has_fit_parameter
 
-Array = NDArray[np.float64]
+from transun.support.arrays import Floats, Integers
+
 Pairs = Sequence[tuple[Any, Any]]
 
 # How libraries take an evaluation set: the parameters of `fit`, and their values for a list of pairs (X, y).
@@ -25,7 +25,7 @@ EVALUATION_PARAMETERS = frozenset(name for names, _ in _EVALUATION for name in n
 """Every parameter of a `fit` that holds an evaluation set."""
 
 # The weights of the rows of an evaluation set: the parameter of `fit`, and its value. CatBoost takes none.
-_EVALUATION_WEIGHTS: Sequence[tuple[str, Callable[[Array | None], Any]]] = (
+_EVALUATION_WEIGHTS: Sequence[tuple[str, Callable[[Floats | None], Any]]] = (
     ("eval_sample_weight", lambda weight: [weight]),  # LightGBM
     ("sample_weight_eval_set", lambda weight: [weight]),  # XGBoost
     ("sample_weight_val", lambda weight: weight),  # scikit-learn's histogram boosting
@@ -82,11 +82,9 @@ class Fitting:
     regressor: Any
     params: Mapping[str, Any] = field(default_factory=dict)
     evaluation: Pairs = ()
-    evaluation_weight: Array | None = None
+    evaluation_weight: Floats | None = None
 
-    def __call__(
-        self, X: Any, target: Array, rows: NDArray[np.int64] | None = None, emphasis: Array | None = None
-    ) -> Any:
+    def __call__(self, X: Any, target: Floats, rows: Integers | None = None, emphasis: Floats | None = None) -> Any:
         """Fit a clone.
 
         Args:
@@ -109,7 +107,7 @@ class Fitting:
         return replace(self, evaluation=evaluation)
 
     def stopped_early(
-        self, patience: int | None, X: Any, target: Array, rows: NDArray[np.int64], emphasis: Array | None = None
+        self, patience: int | None, X: Any, target: Floats, rows: Integers, emphasis: Floats | None = None
     ) -> "Fitting":
         """The same with early stopping by some of the rows, or unchanged if the regressor cannot stop early by them.
 

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
@@ -20,9 +19,8 @@ from transun.estimators.meta_regressor import TransformedTargetBase
 from transun.estimators.target import prepare_transform, slope_at, to_tensor
 from transun.estimators.wrapped import transforms_target, without_target_transform
 from transun.schemes import PowerVariance, Slope
+from transun.support.arrays import Flags, Floats
 from transun.transforms import Log1p, Transform
-
-Array = NDArray[np.float64]
 
 # A bin of the guard has enough rows for a stable mean and range, and there are enough bins to follow the level.
 _MIN_ROWS_PER_BIN, _MAX_BINS = 50, 20
@@ -55,13 +53,13 @@ class RatioGuard:
 
     """
 
-    edges: Array
-    smallest: Array
-    largest: Array
-    mean_z: Array
+    edges: Floats
+    smallest: Floats
+    largest: Floats
+    mean_z: Floats
 
     @classmethod
-    def learn(cls, slope: Array, y: Array, weight: Array | None = None) -> "RatioGuard":
+    def learn(cls, slope: Floats, y: Floats, weight: Floats | None = None) -> "RatioGuard":
         """The guard of the slopes and targets of training rows.
 
         >>> RatioGuard.learn(np.array([0.5, 0.5]), np.array([2.0, 6.0])).mean_z.tolist()
@@ -86,7 +84,7 @@ class RatioGuard:
             np.array([np.average(z[rows], weights=weight[rows] + np.finfo(float).tiny) for rows in members]),
         )
 
-    def divide(self, z: Array, slope: Array) -> tuple[Array, NDArray[np.bool_]]:
+    def divide(self, z: Floats, slope: Floats) -> tuple[Floats, Flags]:
         """Predictions z / κ by the rule above, and for each row whether its ratio was replaced.
 
         >>> guard = RatioGuard.learn(np.array([0.5, 0.5]), np.array([2.0, 6.0]))
@@ -159,8 +157,8 @@ class RatioFormula(nn.Module):
         self,
         transform: Transform,
         slope: Slope,
-        shares: Sequence[float] | Array,
-        bias_shares: Sequence[float] | Array,
+        shares: Sequence[float] | Floats,
+        bias_shares: Sequence[float] | Floats,
         emphasis: float,
         guard: RatioGuard,
     ) -> None:
@@ -309,7 +307,7 @@ class GTSRegressor(TransformedTargetBase):
             )
         return self
 
-    def predict(self, X: Any, exposure: Any = None) -> Array:
+    def predict(self, X: Any, exposure: Any = None) -> Floats:
         """Estimates of E[y|x], (n,); after a fit with exposures, of rows with these exposures."""
         X = self._check_features(X)
         pred, _ = self.guard_.divide(predict_1d(self.bias_regressor_, X), self._mean_slope(X))
@@ -320,10 +318,10 @@ class GTSRegressor(TransformedTargetBase):
         _, outside = self.guard_.divide(predict_1d(self.bias_regressor_, X), self._mean_slope(X))
         return float(outside.mean())
 
-    def _slope_at(self, point: Array) -> Array:
+    def _slope_at(self, point: Floats) -> Floats:
         return slope_at(point, PowerVariance(1.0) if self.slope is None else self.slope, self.transform_)
 
-    def _mean_slope(self, X: Any) -> Array:
+    def _mean_slope(self, X: Any) -> Floats:
         """κ̄(x), the mean of κ over the models."""
         slopes = np.stack([self._slope_at(predict_1d(model, X)) for model in self.regressors_])
         return np.asarray(mean_slope(slopes, self.shares_, self._emphasis))
@@ -338,7 +336,7 @@ class GTSRegressor(TransformedTargetBase):
     def _emphasis(self) -> float:
         return float(self._by_deviance) if self.emphasis is None else self.emphasis
 
-    def _can_learn_by_deviance(self, target: Array) -> bool:
+    def _can_learn_by_deviance(self, target: Floats) -> bool:
         """Whether z is learned by Poisson deviance: nobody chose otherwise, and regressor and targets allow it."""
         base = self._default_bias_regressor()
         chosen = self.bias_regressor is not None or self.emphasis is not None

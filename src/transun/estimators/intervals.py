@@ -2,16 +2,13 @@
 
 from typing import Any, Self
 
-import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from transun.estimators.target import check_target
 from transun.models.row_intervals import RowIntervals
+from transun.support.arrays import Floats
 
 __all__ = ["IntervalMixin"]
-
-Array = NDArray[np.float64]
 
 
 class IntervalMixin:
@@ -24,7 +21,7 @@ class IntervalMixin:
 
     intervals_: RowIntervals | None = None
 
-    def predict_interval(self, X: Any, level: float = 0.9, **params: Any) -> Array:
+    def predict_interval(self, X: Any, level: float = 0.9, **params: Any) -> Floats:
         """Lower and upper ends (n, 2) between which y of a row lies with at least this probability.
 
         Args:

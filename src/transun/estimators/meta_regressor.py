@@ -6,7 +6,6 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin
 from sklearn.ensemble import HistGradientBoostingRegressor
@@ -24,10 +23,8 @@ from transun.estimators.fitting import Fitting, add_weights, evaluation_pairs
 from transun.estimators.intervals import IntervalMixin
 from transun.estimators.target import apply_transform, check_target, check_weight, positive_only
 from transun.estimators.wrapped import transforms_target
-from transun.support.arrays import refuse_reordered
+from transun.support.arrays import Floats, refuse_reordered
 from transun.transforms import Transform
-
-Array = NDArray[np.float64]
 
 _PREFIT = "prefit"
 
@@ -68,7 +65,7 @@ class MetaRegressor(IntervalMixin, MetaEstimatorMixin, RegressorMixin, BaseEstim
         """Whether negative targets are refused."""
         return False
 
-    def _check_training_rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Array | None]:
+    def _check_training_rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Floats, Floats | None]:
         """X, targets and weights of one length; the names and the number of features are stored."""
         self._require_parameters()
         refuse_reordered(X=X, y=y, sample_weight=sample_weight)
@@ -86,7 +83,9 @@ class MetaRegressor(IntervalMixin, MetaEstimatorMixin, RegressorMixin, BaseEstim
             if kind not in (None, "regressor"):
                 raise ValueError(f"{name} is {type(regressor).__name__}, a {kind}: amounts need a regressor")
 
-    def _check_exposed_rows(self, X: Any, y: Any, sample_weight: Any, exposure: Any) -> tuple[Any, Array, Array | None]:
+    def _check_exposed_rows(
+        self, X: Any, y: Any, sample_weight: Any, exposure: Any
+    ) -> tuple[Any, Floats, Floats | None]:
         """The same where y may be an amount over an exposure: the targets are then rates, and exposures weigh them."""
         X, target, weight = self._check_training_rows(X, y, sample_weight)
         self.by_exposure_ = exposure is not None
@@ -94,11 +93,11 @@ class MetaRegressor(IntervalMixin, MetaEstimatorMixin, RegressorMixin, BaseEstim
             return X, target, weight
         return (X, *to_rates(target, weight, check_exposure(exposure, len(target))))
 
-    def _check_evaluation(self, eval_set: Any) -> list[tuple[Any, Array]]:
+    def _check_evaluation(self, eval_set: Any) -> list[tuple[Any, Floats]]:
         """The pairs of features and targets of an `eval_set`."""
         return [(pandas_frame(X), check_target(y, self)) for X, y in evaluation_pairs(eval_set)]
 
-    def _to_amounts(self, rates: Array, exposure: Any) -> Array:
+    def _to_amounts(self, rates: Floats, exposure: Any) -> Floats:
         """Predicted amounts of rows with these exposures."""
         return to_amounts(rates, exposure, by_exposure=self.by_exposure_)
 
@@ -146,7 +145,7 @@ class TransformedTargetBase(MetaRegressor):
     n_jobs: int | None
     random_state: Any
     regressors_: list[Any]
-    shares_: Array
+    shares_: Floats
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **MetaRegressor._parameter_constraints,
@@ -154,7 +153,7 @@ class TransformedTargetBase(MetaRegressor):
     }
 
     def _fit_points(
-        self, fitting: Fitting, X: Any, y: Array, evaluation: list[tuple[Any, Array]], groups: Any
+        self, fitting: Fitting, X: Any, y: Floats, evaluation: list[tuple[Any, Floats]], groups: Any
     ) -> OutOfFold:
         """The models of T(y) with their points u for the rows that they were not fitted to."""
         if isinstance(self.cv, str):
@@ -171,12 +170,12 @@ class TransformedTargetBase(MetaRegressor):
         folds = split_rows(self.cv, X, y, self.random_state, groups)
         return OutOfFold.fit(fitting, X, self._transform(y), folds, self.n_jobs)
 
-    def _mean_over_models(self, X: Any, function: Callable[[Array], Array]) -> Array:
+    def _mean_over_models(self, X: Any, function: Callable[[Floats], Floats]) -> Floats:
         """The mean over the models of a function of their points, weighted by their shares."""
         pairs = zip(self.regressors_, self.shares_, strict=True)
         return np.asarray(sum(share * function(predict_1d(model, X)) for model, share in pairs))
 
-    def _transform(self, y: Array) -> Array:
+    def _transform(self, y: Floats) -> Floats:
         return apply_transform(y, self.transform_)
 
     def _positive_only(self) -> bool:
@@ -205,7 +204,7 @@ def _require_table(X: Any) -> None:
         )
 
 
-def _warn_about_units(point: Array, y: Array, transform: Transform) -> None:
+def _warn_about_units(point: Floats, y: Floats, transform: Transform) -> None:
     if np.abs(point - apply_transform(y, transform)).mean() > np.abs(point - y).mean():
         warnings.warn(
             f"the trained regressor's predictions are closer to y than to T(y) of {transform!r}: if it predicts in "

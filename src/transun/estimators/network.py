@@ -7,7 +7,6 @@ from typing import Any, Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.metaestimators import available_if
@@ -23,7 +22,7 @@ from transun.estimators.rows import TrainingRows, read_features, read_weights, r
 from transun.estimators.target import check_target, positive_only
 from transun.heads import Head
 from transun.models.network import Model
-from transun.support.arrays import refuse_reordered
+from transun.support.arrays import Floats, refuse_reordered
 from transun.tables.model import TableModel, tabm
 from transun.tables.plan import make_plan
 from transun.tables.training import train_plan
@@ -35,7 +34,6 @@ from transun.training.tracking import Tracker
 
 __all__ = ["NetworkRegressor"]
 
-Array = NDArray[np.float64]
 
 # scikit-learn does not allow a dataclass as the default of a parameter, so None means this value.
 _DEFAULT_RECIPE = Recipe()
@@ -158,7 +156,7 @@ class NetworkRegressor(IntervalMixin, RegressorMixin, ValueParameters):  # type:
         before = replace(self.model_, weight=rows.weight)
         return self._keep(before.update(rows.table, recipe, progress=self.progress), self.n_iter_ + 1)
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Any) -> Floats:
         """Predictions (n,), in units of the target.
 
         Args:
@@ -169,7 +167,7 @@ class NetworkRegressor(IntervalMixin, RegressorMixin, ValueParameters):  # type:
         return self.model_.predict(read_features(self, X, reset=False)).double().numpy()
 
     @available_if(_has_quantiles)  # type: ignore[untyped-decorator]
-    def predict_quantile(self, X: Any, q: float | Sequence[float]) -> Array:
+    def predict_quantile(self, X: Any, q: float | Sequence[float]) -> Floats:
         """Quantiles of the law of y|x that the head models; only heads with a law have them.
 
         They are the law's own also where the estimator is balanced, which corrects the mean alone.

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
 from transun.data import Features, Kind, Number, infer, read_table
@@ -12,14 +11,13 @@ from transun.data.frames import in_memory, is_frame
 from transun.data.table import column_array
 from transun.estimators.target import check_weight
 from transun.heads import Head
+from transun.support.arrays import Floats
 from transun.support.extras import need
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = ["TrainingRows", "feature_names", "read_features", "read_weights", "require_credible"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -40,7 +38,7 @@ class TrainingRows:
     named: bool
 
     @classmethod
-    def of(cls, table: "pa.Table", y: Array, weight: Array | None, *, named: bool) -> "TrainingRows":
+    def of(cls, table: "pa.Table", y: Floats, weight: Floats | None, *, named: bool) -> "TrainingRows":
         """The rows whose weight is not zero, under names that no feature has."""
         pa = need("pyarrow")
         target, counts = _free("target", table.column_names), _free("weight", table.column_names)
@@ -87,13 +85,13 @@ def read_features(estimator: Any, X: Any, *, reset: bool) -> "pa.Table":
     return read_table(X).select(list(range(X.shape[1]))).rename_columns(feature_names(estimator))
 
 
-def read_weights(sample_weight: Any, rows: int) -> Array | None:
+def read_weights(sample_weight: Any, rows: int) -> Floats | None:
     """Weights (n,), not negative and not all zero; None where every row counts the same."""
     values = check_weight(sample_weight, rows)
     return None if values is None or (values == values[0]).all() else values
 
 
-def require_credible(y: Array, head: Head) -> None:
+def require_credible(y: Floats, head: Head) -> None:
     """Refuse the first target below what the head's transform can hold; its other checks are made in training."""
     least = head.transform.lower
     wrong = np.flatnonzero(y < least)

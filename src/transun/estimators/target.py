@@ -4,19 +4,16 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_array, column_or_1d
 from torch import Tensor
 
 from transun.data.magnitude import refuse_vanishing, require_squarable
 from transun.schemes import Slope
-from transun.support.arrays import to_floats
+from transun.support.arrays import Floats, to_floats
 from transun.transforms import Transform
 
-Array = NDArray[np.float64]
 
-
-def check_target(y: Any, estimator: Any) -> Array:
+def check_target(y: Any, estimator: Any) -> Floats:
     """The targets as a vector of numbers that can be squared; an error names the first row with a wrong value.
 
     >>> check_target([1.0, float("nan")], None)
@@ -39,7 +36,7 @@ def check_target(y: Any, estimator: Any) -> Array:
     return np.asarray(values)
 
 
-def check_weight(sample_weight: Any, rows: int) -> Array | None:
+def check_weight(sample_weight: Any, rows: int) -> Floats | None:
     """Weights (n,), finite, not negative and not all zero; one number stands for all rows, None for no weights.
 
     >>> check_weight([1.0, -1.0], 2)
@@ -72,27 +69,27 @@ def check_weight(sample_weight: Any, rows: int) -> Array | None:
     return values
 
 
-def to_tensor(values: Array) -> Tensor:
+def to_tensor(values: Floats) -> Tensor:
     """The values as a tensor; a read-only array is copied."""
     return torch.from_numpy(np.require(values, requirements=["C", "W"]))
 
 
-def prepare_transform(transform: Transform, y: Array) -> Transform:
+def prepare_transform(transform: Transform, y: Floats) -> Transform:
     """The transform with its bounds learned from the targets."""
     return transform.prepare(to_tensor(y))
 
 
-def apply_transform(y: Array, transform: Transform) -> Array:
+def apply_transform(y: Floats, transform: Transform) -> Floats:
     """T(y)."""
     return np.asarray(transform(to_tensor(y)).numpy())
 
 
-def invert_transform(u: Array, transform: Transform) -> Array:
+def invert_transform(u: Floats, transform: Transform) -> Floats:
     """T⁻¹(u), within the transform's credible targets."""
     return np.asarray(transform.inverse(to_tensor(u)).numpy())
 
 
-def slope_at(u: Array, slope: Slope, transform: Transform) -> Array:
+def slope_at(u: Floats, slope: Slope, transform: Transform) -> Floats:
     """κ(u)."""
     return np.asarray(slope.kappa(to_tensor(u), transform).numpy())
 

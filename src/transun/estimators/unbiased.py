@@ -23,10 +23,9 @@ from transun.estimators.meta_regressor import MetaRegressor
 from transun.estimators.target import check_target, check_weight, prepare_transform
 from transun.estimators.wrapped import without_target_transform
 from transun.models.row_intervals import RowIntervals
+from transun.support.arrays import Floats
 from transun.support.progress import Progress
 from transun.transforms import Asinh, Log1p, Transform
-
-Array = NDArray[np.float64]
 
 
 class UnbiasedRegressor(MetaRegressor):
@@ -165,7 +164,7 @@ class UnbiasedRegressor(MetaRegressor):
         self.intervals_ = RowIntervals.of(self._to_amounts(self.held_out_, exposure), check_target(y, self))
         return self
 
-    def predict(self, X: Any, exposure: Any = None) -> Array:
+    def predict(self, X: Any, exposure: Any = None) -> Floats:
         """Estimates of E[y|x], (n,); after a fit with exposures, of rows with these exposures."""
         rows = NewRows(self._check_features(X))
         return self._to_amounts(self._combine(rows, self.shares_), exposure)
@@ -215,7 +214,7 @@ class UnbiasedRegressor(MetaRegressor):
         whole = Composition(list(models.values()), mixed, per_exposure=self.by_exposure_)
         return self.balance_.around(whole, by, self.unit_)
 
-    def _combine(self, rows: NewRows, shares: Array) -> Array:
+    def _combine(self, rows: NewRows, shares: Floats) -> Floats:
         """The balanced mixture with these shares of the folds, per unit of exposure."""
         models = zip(self.predictors_, self.weights_, strict=True)
         pred = np.sum([weight * predictor.predict(rows, shares) for predictor, weight in models], axis=0)
@@ -252,7 +251,7 @@ class UnbiasedRegressor(MetaRegressor):
     def _segments(self, X: Any) -> NDArray[Any] | None:
         return None if self.balance is None else self.balance.segments(X)
 
-    def _transforms(self, y: Array) -> list[Transform]:
+    def _transforms(self, y: Floats) -> list[Transform]:
         transforms = self.target_transforms
         if transforms is None:
             transforms = [Log1p() if y.min() >= 0.0 else Asinh()]

@@ -7,9 +7,10 @@ import torch
 from torch import Tensor
 
 from transun.metrics.bias import PGR, STRE
-from transun.metrics.inversions import Floats, stable_order
+from transun.metrics.inversions import stable_order
 from transun.metrics.metric import Sample, filled
 from transun.metrics.rows import Rows, Vector, check
+from transun.support.arrays import Floats
 
 __all__ = ["BinTable", "bin_by_prediction", "bin_by_target"]
 

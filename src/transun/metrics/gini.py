@@ -5,15 +5,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from transun.metrics.inversions import stable_order
 from transun.metrics.metric import Better, Sample, SampleMetric
 from transun.metrics.rows import Rows
+from transun.support.arrays import Floats, Integers
 
 __all__ = ["GINI"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -67,7 +65,7 @@ class _Lorenz:
 
     weight: Floats
     y: Floats
-    tie: NDArray[np.int64]
+    tie: Integers
     mass: Floats
     amount: Floats
 

@@ -4,10 +4,12 @@
 integer a row and sorted. Measured on 10⁷ rows: a stable order 0.3 s, the inversions 1 s.
 """
 
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from transun.support.arrays import Flags, Floats, Integers
 
 __all__ = [
     "Flags",
@@ -20,9 +22,6 @@ __all__ = [
     "stable_order",
 ]
 
-Integers: TypeAlias = NDArray[np.int64]
-Flags: TypeAlias = NDArray[np.bool_]
-Floats: TypeAlias = NDArray[np.float64]
 
 _SMALL = 4  # blocks of 2⁴ are compared pair by pair, where sorting would be all overhead
 # Chunk by chunk where possible, so that the work stays in the cache: fresh memory costs more than the arithmetic.

@@ -10,7 +10,8 @@ from functools import cached_property
 
 import numpy as np
 
-from transun.metrics.inversions import Flags, Floats, Integers, ordered_bits
+from transun.metrics.inversions import ordered_bits
+from transun.support.arrays import Flags, Floats, Integers
 
 __all__ = ["Intervals", "PairBounds", "PairGrid"]
 

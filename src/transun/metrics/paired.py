@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from transun.metrics import STANDARD
-from transun.metrics.inversions import Floats
 from transun.metrics.metric import LEVEL, Metric
+from transun.support.arrays import Floats
 from transun.support.extras import need
 
 __all__ = ["PairedDifference", "jackknife_error", "leave_out", "p_value", "paired_differences"]

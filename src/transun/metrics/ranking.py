@@ -12,11 +12,12 @@ from typing import ClassVar
 import numpy as np
 from torch import Tensor
 
-from transun.metrics.inversions import Flags, Floats, Integers, stable_order
+from transun.metrics.inversions import stable_order
 from transun.metrics.metric import Better, Sample, SampleMetric
 from transun.metrics.pairs import Pairs, Quantity, count_pairs, count_pairs_by_row
 from transun.metrics.pairs_gpu import all_on_gpu, count_pairs_gpu
 from transun.metrics.rows import Rows, Vector
+from transun.support.arrays import Flags, Floats, Integers
 
 __all__ = ["NDCG", "XAUC", "XAUC_EGMN", "XAUC_TPM", "SampledXAUC", "TopNDCG", "TopXAUC"]
 

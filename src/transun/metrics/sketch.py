@@ -12,12 +12,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from transun.metrics.inversions import Flags, Integers
 from transun.metrics.metric import Better, Interval, Merging, Metric, Sample
 from transun.metrics.pair_grid import PairGrid
 from transun.metrics.pairs import count_pairs
 from transun.metrics.ranking import XAUC, TieAware
 from transun.metrics.rows import Rows
+from transun.support.arrays import Flags, Integers
 
 __all__ = ["PairSample", "PairSketch", "XAUCSketch"]
 

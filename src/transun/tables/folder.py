@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from transun.data import Dataset, Features
 from transun.data.exposure import read_exposure
@@ -23,6 +22,7 @@ from transun.data.schema import require_columns
 from transun.data.seen_rows import SeenRows
 from transun.data.stream import ParquetStream
 from transun.data.vocabulary import IdCounts
+from transun.support.arrays import Integers
 from transun.support.extras import need
 from transun.support.group import current_group
 from transun.support.memory import free_memory, return_freed_memory
@@ -223,7 +223,7 @@ def survey_folder(
 class _PartSums:
     """What is kept of the rows of a part: how many each row group has, a sample, and counts of ids."""
 
-    rows: NDArray[np.int64]
+    rows: Integers
     sample: HashSample
     counts: Mapping[str, IdCounts]
 

@@ -350,11 +350,11 @@ def _called(text: str) -> list[str]:
 
 def _methods() -> list[str]:
     """Heads that can be built without an argument."""
-    found = []
+    names = []
     for name in heads.__all__:
         build = getattr(heads, name)
         made = inspect.isfunction(build) or (isinstance(build, type) and issubclass(build, Head))
         needed = [p for p in inspect.signature(build).parameters.values() if p.default is p.empty] if made else [1]
-        if not needed and name not in ("Head",):
-            found.append(name)
-    return found
+        if not needed and name != "Head":
+            names.append(name)
+    return names

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from transun.diagnosis.error_sums import FEWEST_UNITS, Composition, ErrorSums
-from transun.diagnosis.moments import Floats
 from transun.diagnosis.tail import AmountTail, relative_amounts
 from transun.metrics.metric import Interval
+from transun.support.arrays import Floats
 from transun.totals.result import Total
 from transun.totals.rows import Rows
 
@@ -77,22 +77,23 @@ def estimate_total(
     (1200.0, 20)
 
     """
-    found = _difference(new.capped(cap), labelled.capped(cap), tail, expected=expected)
-    refusal = found.errors.refusal(assumed=assumed)
-    remedy = _remedy(new, labelled, found.errors, expected=expected, cap=cap) if refusal else ""
-    ends = Interval(math.nan, math.nan) if refusal else found.errors.interval(found.value, found.made_of, level)
+    difference = _difference(new.capped(cap), labelled.capped(cap), tail, expected=expected)
+    errors, made_of = difference.errors, difference.made_of
+    refusal = errors.refusal(assumed=assumed)
+    remedy = _remedy(new, labelled, errors, expected=expected, cap=cap) if refusal else ""
+    ends = Interval(math.nan, math.nan) if refusal else errors.interval(difference.value, made_of, level)
     return Total(
-        value=found.value,
+        value=difference.value,
         low=ends.low,
         high=ends.high,
         level=level,
         rows=len(new),
         labelled=len(labelled),
-        units=found.errors.units,
+        units=errors.units,
         predicted=float(new.weight @ new.pred),
-        tuning=found.tuning,
-        largest_share=found.errors.largest_share,
-        units_to_halve=found.errors.units_to_halve(found.made_of) if found.errors.units else math.inf,
+        tuning=difference.tuning,
+        largest_share=errors.largest_share,
+        units_to_halve=errors.units_to_halve(made_of) if errors.units else math.inf,
         refusal=refusal,
         remedy=remedy,
     )

@@ -4,11 +4,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from transun.data.magnitude import refuse_vanishing, require_squarable
-from transun.diagnosis.moments import Floats
-from transun.support.arrays import refuse_reordered, to_floats
+from transun.support.arrays import Flags, Floats, Integers, refuse_reordered, to_floats
 
 __all__ = ["Rows", "UnitSums"]
 
@@ -37,7 +35,7 @@ class Rows:
     pred: Floats
     y: Floats | None
     weight: Floats
-    unit: NDArray[np.int64] | None = None
+    unit: Integers | None = None
 
     @classmethod
     def of(cls, name: str, pred: Any, y: Any = None, weight: Any = None, unit: Any = None) -> "Rows":
@@ -85,7 +83,7 @@ class Rows:
     def __len__(self) -> int:
         return len(self.pred)
 
-    def part(self, chosen: NDArray[np.bool_]) -> "Rows":
+    def part(self, chosen: Flags) -> "Rows":
         """The rows of a mask (n,)."""
         return Rows(
             self.pred[chosen],

@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from transun.data.seen_rows import row_hashes
 from transun.data.shift import TableShift
 from transun.data.table import as_numbers, column_array
 from transun.diagnosis.evaluation import segment_columns, unit_codes
-from transun.diagnosis.moments import Floats
 from transun.diagnosis.passes import segment_codes
 from transun.diagnosis.tail import AmountTail
+from transun.support.arrays import Floats, Integers
 from transun.support.extras import need
 from transun.tables.model import TableModel
 from transun.tables.prediction import predict_in_chunks
@@ -178,8 +177,8 @@ class _Segments:
 
     how: str
     titles: tuple[str, ...]
-    new: NDArray[np.int64]
-    labelled: NDArray[np.int64]
+    new: Integers
+    labelled: Integers
 
 
 @dataclass(frozen=True)

@@ -110,8 +110,8 @@ def fit_parts(
         mixtures.append(mixture)
         histories.append(history)
     history = replace(histories[-1], parts=_mean_parts(histories), folds=len(folds))
-    history.mixed_error = math.sqrt(sum(one.mixed_error**2 for one in histories) / len(folds))
-    history.mixed_rows = sum(one.mixed_rows for one in histories)
+    history.mixed_error = math.sqrt(sum(each.mixed_error**2 for each in histories) / len(folds))
+    history.mixed_rows = sum(each.mixed_rows for each in histories)
     history.train_rows = len(split.data if stream is None else stream)
     history.valid_rows = 0 if split.given is None else len(split.given)
     history.seconds = time.perf_counter() - began

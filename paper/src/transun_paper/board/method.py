@@ -8,9 +8,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
+from transun.support.arrays import Floats
 from transun.support.extras import require
 from transun_paper.board.tables import TableSplit
 
@@ -29,8 +27,8 @@ class FitResult:
 
     """
 
-    valid: NDArray[np.float64]
-    test: NDArray[np.float64]
+    valid: Floats
+    test: Floats
     seconds: float
     details: Mapping[str, Any] = field(default_factory=dict)
 

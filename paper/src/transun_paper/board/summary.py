@@ -92,11 +92,11 @@ def common_seeds(first: Reports, second: Reports) -> tuple[Reports, Reports]:
 def board_report(board: Board, store: Store, command: str) -> dict[str, Any]:
     """The report of everything that the store holds for a board."""
     everything = board.results(store)
-    results = {cell: found for cell, found in everything.items() if "failed" not in found[0]}
+    results = {cell: by_seed for cell, by_seed in everything.items() if "failed" not in by_seed[0]}
     failures = [
-        {"table": table, "method": method, "failed": found[0]["failed"]}
-        for (table, method), found in everything.items()
-        if "failed" in found[0]
+        {"table": table, "method": method, "failed": by_seed[0]["failed"]}
+        for (table, method), by_seed in everything.items()
+        if "failed" in by_seed[0]
     ]
     tables = [name for name in board.tables if any(table == name for table, _ in results)]
     report = {
@@ -125,8 +125,8 @@ def board_report(board: Board, store: Store, command: str) -> dict[str, Any]:
 def _machines(results: Results) -> dict[str, list[str]]:
     """The methods that were run on each machine; results from before machines were recorded are left out."""
     methods: dict[str, dict[str, None]] = {}
-    for (_, method), found in results.items():
-        for result in found:
+    for (_, method), by_seed in results.items():
+        for result in by_seed:
             if "machine" in result:
                 methods.setdefault(result["machine"], {})[method] = None
     return {machine: list(names) for machine, names in methods.items()}
@@ -137,12 +137,12 @@ def _present(results: Results) -> list[str]:
 
 
 def _in_group(results: Results, group: str) -> Results:
-    return {cell: found for cell, found in results.items() if BOARD_TABLES[cell[0]].group == group}
+    return {cell: by_seed for cell, by_seed in results.items() if BOARD_TABLES[cell[0]].group == group}
 
 
 def _describe(name: str, results: Results) -> dict[str, Any]:
     table = BOARD_TABLES[name]
-    rows = next(found[0]["rows"] for (other, _), found in results.items() if other == name)
+    rows = next(by_seed[0]["rows"] for (other, _), by_seed in results.items() if other == name)
     return {"table": name, "group": table.group, "target": table.target, "exposure": table.exposure, "rows": rows}
 
 
@@ -153,27 +153,27 @@ def best_of(table: str, results: Results, methods: Iterable[str] = _COMPARED) ->
 
 
 def _entry(table: str, method: str, results: Results) -> dict[str, Any]:
-    found = results[table, method]
-    means = {name: mean_with_error(found, name) for name in ("NRMSE", "PGR", "XAUC")}
+    by_seed = results[table, method]
+    means = {name: mean_with_error(by_seed, name) for name in ("NRMSE", "PGR", "XAUC")}
     best, reference = best_of(table, results), results.get((table, REFERENCE))
     return {
         "table": table,
         "method": method,
-        "seeds": len(found),
+        "seeds": len(by_seed),
         "metrics": {name: value for name, (value, _) in means.items()},
         "errors": {name: error for name, (_, error) in means.items()},
-        "valid": fmean(result["valid"]["NRMSE"] for result in found),
-        "total": total_in_errors(found),
-        "to_reference": None if reference is None else asdict(nrmse_ratio(found, reference)),
-        "to_best": None if best is None else asdict(nrmse_ratio(found, results[table, best])),
-        "seconds": fmean(result["seconds"] for result in found),
-        "by_seed": [result["metrics"] | {"seconds": result["seconds"]} for result in found],
+        "valid": fmean(result["valid"]["NRMSE"] for result in by_seed),
+        "total": total_in_errors(by_seed),
+        "to_reference": None if reference is None else asdict(nrmse_ratio(by_seed, reference)),
+        "to_best": None if best is None else asdict(nrmse_ratio(by_seed, results[table, best])),
+        "seconds": fmean(result["seconds"] for result in by_seed),
+        "by_seed": [result["metrics"] | {"seconds": result["seconds"]} for result in by_seed],
     }
 
 
-def total_in_errors(found: Sequence[Mapping[str, Any]]) -> float:
+def total_in_errors(by_seed: Sequence[Mapping[str, Any]]) -> float:
     """How many standard errors, of test rows and seeds, the predicted total is above the actual one."""
-    value, error = mean_with_error(found, "PGR")
+    value, error = mean_with_error(by_seed, "PGR")
     return (value - 1.0) / error
 
 
@@ -194,14 +194,14 @@ def _averages(results: Results, group: str, methods: Iterable[str]) -> list[dict
                 "group": group,
                 "method": method,
                 "tables": len(tables),
-                "seeds": max(len(found) for found in own.values()),
+                "seeds": max(len(by_seed) for by_seed in own.values()),
                 "to_reference": asdict(geometric_mean(to_reference)) if to_reference else None,
                 "to_best": asdict(to_best),
                 "first": sum(name == method for _, name in best),
-                "wrong_totals": sum(abs(total_in_errors(found)) > _RIGHT for found in own.values()),
-                "xauc": fmean(mean_with_error(found, "XAUC")[0] for found in own.values()),
-                "seconds": fmean(result["seconds"] for found in own.values() for result in found),
-                "slowest": max(result["seconds"] for found in own.values() for result in found),
+                "wrong_totals": sum(abs(total_in_errors(by_seed)) > _RIGHT for by_seed in own.values()),
+                "xauc": fmean(mean_with_error(by_seed, "XAUC")[0] for by_seed in own.values()),
+                "seconds": fmean(result["seconds"] for by_seed in own.values() for result in by_seed),
+                "slowest": max(result["seconds"] for by_seed in own.values() for result in by_seed),
             }
         )
     return entries
@@ -312,8 +312,8 @@ def _tables(results: Results, other: str = DEFAULT) -> list[str]:
     return [table for table, method in results if method == DEFAULT and (table, other) in results]
 
 
-def _seconds(found: Sequence[Mapping[str, Any]]) -> float:
-    return fmean(result["seconds"] for result in found)
+def _seconds(by_seed: Sequence[Mapping[str, Any]]) -> float:
+    return fmean(result["seconds"] for result in by_seed)
 
 
 def _mean_to(results: Results, other: str) -> GeometricMean | None:

@@ -8,10 +8,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
 from transun.data.table import read_table, targets
+from transun.support.arrays import Floats
 from transun.support.extras import need
 from transun_paper.datasets.public import PUBLIC, data_folder, load_public_dataset, public_file, public_target
 from transun_paper.lab.boards import FULL_BOARD
@@ -50,7 +48,7 @@ class TableSplit:
     train: "pa.Table"
     valid: "pa.Table"
     test: "pa.Table"
-    y_test: NDArray[np.float64]
+    y_test: Floats
 
     @classmethod
     def of_parts(cls, name: str, target: str, exposure: str | None, parts: "Sequence[pa.Table]") -> "TableSplit":
@@ -59,12 +57,12 @@ class TableSplit:
         return cls(name, target, exposure, train, valid, test.drop_columns([target]), targets(test, target))
 
     @property
-    def y_train(self) -> NDArray[np.float64]:
+    def y_train(self) -> Floats:
         """The targets of the training rows."""
         return targets(self.train, self.target)
 
     @property
-    def y_valid(self) -> NDArray[np.float64]:
+    def y_valid(self) -> Floats:
         """The targets of the validation rows."""
         return targets(self.valid, self.target)
 

@@ -8,10 +8,10 @@ from itertools import islice
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from transun.data.table import as_numbers, column_array
 from transun.estimators import GTSRegressor, UnbiasedRegressor
+from transun.support.arrays import Floats
 from transun.support.extras import need
 from transun_paper.board.frames import Frames
 from transun_paper.board.method import NOTHING, BoardMethod, FitResult, Stopwatch
@@ -23,10 +23,8 @@ RATE, TREES, PATIENCE = 0.05, 3_000, 50
 # scikit-learn's trees take at most so many categories in a column.
 _MOST_CATEGORIES = 255
 
-Array = NDArray[np.float64]
 
-
-def rmse(pred: Array, y: Array) -> float:
+def rmse(pred: Floats, y: Floats) -> float:
     """The root mean squared error, by which every library stops and every choice is made.
 
     >>> rmse(np.array([0.0, 4.0]), np.array([2.0, 2.0]))
@@ -53,7 +51,7 @@ class ConstantRate(BoardMethod):
         return FitResult(valid, test, watch.seconds, {"rate": float(rate)})
 
 
-def _exposure(data: TableSplit, part: Any) -> Array:
+def _exposure(data: TableSplit, part: Any) -> Floats:
     if data.exposure is None:
         return np.ones(len(part))
     return as_numbers(f"column {data.exposure!r}", column_array(part, data.exposure))
@@ -66,7 +64,7 @@ class FrameMethod(BoardMethod):
     deterministic: ClassVar[bool] = True
 
     @abstractmethod
-    def learn(self, frames: Frames, data: TableSplit, seed: int) -> tuple[Callable[[Any], Array], dict[str, Any]]:
+    def learn(self, frames: Frames, data: TableSplit, seed: int) -> tuple[Callable[[Any], Floats], dict[str, Any]]:
         """Learn from the training frame, choose by the validation frame."""
 
     def prepare(self, frames: Frames) -> Frames:
@@ -104,7 +102,7 @@ class LightGBM(FrameMethod):
     libraries: ClassVar[tuple[str, ...]] = ("lightgbm", "pandas")
     objective: str = "poisson"
 
-    def learn(self, frames: Frames, data: TableSplit, seed: int) -> tuple[Callable[[Any], Array], dict[str, Any]]:
+    def learn(self, frames: Frames, data: TableSplit, seed: int) -> tuple[Callable[[Any], Floats], dict[str, Any]]:
         booster = boost(frames, data, seed, objective=self.objective)
         return booster.predict, {"trees": booster.best_iteration}
 
@@ -115,7 +113,7 @@ class DefaultLightGBM(FrameMethod):
 
     libraries: ClassVar[tuple[str, ...]] = ("lightgbm", "pandas")
 
-    def learn(self, frames: Frames, data: TableSplit, seed: int) -> tuple[Callable[[Any], Array], dict[str, Any]]:
+    def learn(self, frames: Frames, data: TableSplit, seed: int) -> tuple[Callable[[Any], Floats], dict[str, Any]]:
         return _default_lightgbm(seed).fit(frames.train, data.y_train).predict, {}
 
 
@@ -136,7 +134,7 @@ class TunedLightGBM(FrameMethod):
     trials: int = 30
     seconds: float = 120.0
 
-    def learn(self, frames: Frames, data: TableSplit, seed: int) -> tuple[Callable[[Any], Array], dict[str, Any]]:
+    def learn(self, frames: Frames, data: TableSplit, seed: int) -> tuple[Callable[[Any], Floats], dict[str, Any]]:
         draw, watch = np.random.default_rng(seed), Stopwatch()
         best, least, done = None, np.inf, 0
         chosen: dict[str, Any] = {}
@@ -181,7 +179,7 @@ class XGBoost(FrameMethod):
     libraries: ClassVar[tuple[str, ...]] = ("xgboost", "pandas")
     objective: str = "count:poisson"
 
-    def learn(self, frames: Frames, data: TableSplit, seed: int) -> tuple[Callable[[Any], Array], dict[str, Any]]:
+    def learn(self, frames: Frames, data: TableSplit, seed: int) -> tuple[Callable[[Any], Floats], dict[str, Any]]:
         unit = data.y_train.mean()
         model = need("xgboost").XGBRegressor(
             objective=self.objective,
@@ -215,7 +213,7 @@ class CatBoost(FrameMethod):
         names = frames.categorical
         return frames.map(lambda frame: frame.assign(**{n: frame[n].astype(object).fillna("missing") for n in names}))
 
-    def learn(self, frames: Frames, data: TableSplit, seed: int) -> tuple[Callable[[Any], Array], dict[str, Any]]:
+    def learn(self, frames: Frames, data: TableSplit, seed: int) -> tuple[Callable[[Any], Floats], dict[str, Any]]:
         unit = data.y_train.mean()
         model = need("catboost").CatBoostRegressor(
             loss_function=self.loss,
@@ -250,7 +248,7 @@ class HistGradientBoosting(FrameMethod):
         many = [name for name in frames.categorical if len(frames.train[name].cat.categories) > _MOST_CATEGORIES]
         return frames.map(lambda frame: frame.assign(**{name: _codes(frame[name]) for name in many}))
 
-    def learn(self, frames: Frames, data: TableSplit, seed: int) -> tuple[Callable[[Any], Array], dict[str, Any]]:
+    def learn(self, frames: Frames, data: TableSplit, seed: int) -> tuple[Callable[[Any], Floats], dict[str, Any]]:
         model = need("sklearn.ensemble").HistGradientBoostingRegressor(
             loss=self.loss,
             learning_rate=RATE,
@@ -288,7 +286,7 @@ class WrappedLightGBM(FrameMethod):
     estimator: str = "UnbiasedRegressor"
     options: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
-    def learn(self, frames: Frames, data: TableSplit, seed: int) -> tuple[Callable[[Any], Array], dict[str, Any]]:
+    def learn(self, frames: Frames, data: TableSplit, seed: int) -> tuple[Callable[[Any], Floats], dict[str, Any]]:
         model = WRAPPERS[self.estimator](_default_lightgbm(seed), random_state=seed, **self.options)
         return model.fit(frames.train, data.y_train).predict, {}
 

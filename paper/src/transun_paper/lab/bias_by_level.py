@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from transun.corrections import BinnedSmearing
 from transun.estimators import (
@@ -18,12 +17,11 @@ from transun.estimators import (
     UnbiasedRegressor,
 )
 from transun.schemes import PowerVariance
+from transun.support.arrays import Floats
 from transun.support.extras import need
 from transun_paper.lab.compare import Claim
 from transun_paper.lab.progress import ProgressLog, WriteLine, to_stderr
 from transun_paper.lab.store import Store, rounded
-
-Array = NDArray[np.float64]
 
 # Two features of six values make cells that trees can learn, so that the bias that is left is that of the method.
 _LEVELS = 6
@@ -103,7 +101,7 @@ def largest_in_errors(entry: Mapping[str, Any]) -> float:
     return max(float(abs(bias) / error) for bias, error in zip(entry["bias"], entry["error"], strict=True))
 
 
-def draw(rows: int, seed: int) -> tuple[Array, Array, Array]:
+def draw(rows: int, seed: int) -> tuple[Floats, Floats, Floats]:
     """Features (n, 2), targets and true means (n,).
 
     ln y is normal around 2 + 0.5·a - 0.3·b with standard deviation 0.3 + 0.18·b for a, b in 0..5: the noise is largest

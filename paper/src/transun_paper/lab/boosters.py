@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from transun.estimators import (
     AmplificationWarning,
@@ -21,6 +20,7 @@ from transun.estimators import (
 from transun.metrics import MRE, NMAE, NRMSE, STRE, TRE, XAUC, Metric
 from transun.metrics.paired import leave_out
 from transun.schemes import PowerVariance
+from transun.support.arrays import Floats
 from transun.support.extras import need
 from transun_paper.datasets.public import PUBLIC
 from transun_paper.lab.compare import Claim, difference
@@ -147,7 +147,7 @@ def booster_claims(entries: Sequence[Mapping[str, Any]]) -> list[Claim]:
     return claims
 
 
-def entry_of(pred: NDArray[np.float64], y: NDArray[np.float64], seconds: float) -> dict[str, Any]:
+def entry_of(pred: Floats, y: Floats, seconds: float) -> dict[str, Any]:
     """An entry of the table: metrics of out-of-fold predictions, and how long they took."""
     predicted, truth = torch.from_numpy(pred), torch.from_numpy(y)
     entry: dict[str, Any] = rounded(
@@ -162,7 +162,7 @@ def entry_of(pred: NDArray[np.float64], y: NDArray[np.float64], seconds: float) 
     return entry
 
 
-def out_of_fold(data: Matrix, build: Build) -> NDArray[np.float64]:
+def out_of_fold(data: Matrix, build: Build) -> Floats:
     """Predictions for every row by a model of the other folds."""
     fold, pred = folds(len(data.y), FOLDS), np.empty_like(data.y)
     for number in range(FOLDS):

@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from transun.data.hashing import uniform
+from transun.support.arrays import Floats, Integers
 from transun_paper.datasets.public import load_public_dataset
 
 # Columns that a tree can order as they are; every other column becomes codes.
@@ -30,8 +31,8 @@ _FEW = 32
 class Matrix:
     """Features (n, columns) and targets (n,); `ids` are the columns that hold codes of many values."""
 
-    X: NDArray[np.float64]
-    y: NDArray[np.float64]
+    X: Floats
+    y: Floats
     ids: tuple[int, ...]
 
 
@@ -44,7 +45,7 @@ def matrix(name: str, rows: int | None = None) -> Matrix:
     table = data.table
     if rows is not None and rows < len(table):
         table = table.take(np.sort(_hashed(len(table), "sample").argsort()[:rows]))
-    columns: list[NDArray[np.float64]] = []
+    columns: list[Floats] = []
     ids: list[int] = []
     for column in table.column_names:
         if column == data.target or column in _LATE:
@@ -60,16 +61,16 @@ def matrix(name: str, rows: int | None = None) -> Matrix:
     return Matrix(np.column_stack(columns), y, tuple(ids))
 
 
-def folds(rows: int, count: int = 5) -> NDArray[np.int64]:
+def folds(rows: int, count: int = 5) -> Integers:
     """The fold of each row, by a hash of its number: the same for every method and machine."""
     return (_hashed(rows, "fold") * count).astype(np.int64)
 
 
-def _hashed(rows: int, purpose: str) -> NDArray[np.float64]:
+def _hashed(rows: int, purpose: str) -> Floats:
     return np.asarray(uniform(torch.arange(rows), 0, purpose).numpy())
 
 
-def _number(values: NDArray[Any]) -> NDArray[np.float64]:
+def _number(values: NDArray[Any]) -> Floats:
     if np.issubdtype(values.dtype, np.datetime64):
         return values.astype("datetime64[s]").astype(np.float64)
     return values.astype(np.float64)

@@ -5,11 +5,11 @@ from typing import Any, cast
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from transun.data import Dataset
 from transun.estimators import UnbiasedRegressor
+from transun.support.arrays import Floats
 from transun_paper.lab.boosters import base, quiet
 from transun_paper.lab.encoded_dataset import EncodedDataset
 from transun_paper.lab.measures import Predictions
@@ -52,7 +52,7 @@ def _values(data: EncodedDataset, name: str) -> int:
     return 0 if name in data.numeric else int(_column(data.train, name).max())
 
 
-def _matrix(part: Dataset, names: list[tuple[str, int]]) -> NDArray[np.float64]:
+def _matrix(part: Dataset, names: list[tuple[str, int]]) -> Floats:
     columns = []
     for name, member in names:
         values = _column(part, name).double().numpy()

@@ -115,13 +115,13 @@ def summarise(simulation: Simulation, store: Store) -> dict[str, Any]:
     alarms = sum(bool(year["changed"]) for year in years["quiet"])
     share = alarms / len(years["quiet"])
     error = float(np.sqrt(max(share, 1.0 / len(years["quiet"])) * (1.0 - share) / len(years["quiet"])))
-    found = [_days(spread, years[f"changed {spread}"]) for spread in SPREADS]
+    days = [_days(spread, years[f"changed {spread}"]) for spread in SPREADS]
     apart = {
         kind: {what: sum(what in year["changed"] for year in years[kind]) for what in WATCHED}
         | {"years": len(years[kind])}
         for kind in KINDS
     }
-    slowest = max(found, key=lambda line: float(line["ratio"]))
+    slowest = max(days, key=lambda line: float(line["ratio"]))
     claims = [
         {
             "text": "at most 5 % of quiet years have any alarm, in the total, a segment, the delay or the inputs",
@@ -141,7 +141,7 @@ def summarise(simulation: Simulation, store: Store) -> dict[str, Any]:
         },
     ]
     quiet = {"years": len(years["quiet"]), "alarms": alarms, "share": share, "error": error}
-    return {"claims": claims, "quiet": quiet, "found": found, "apart": apart}
+    return {"claims": claims, "quiet": quiet, "found": days, "apart": apart}
 
 
 def _days(spread: float, years: list[dict[str, Any]]) -> dict[str, float]:

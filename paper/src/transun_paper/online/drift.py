@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from transun.backbones import EmbeddingMLP
 from transun.data import Dataset, OrderLog
 from transun.heads import Head, LogMSE, LogSUN
 from transun.models.network import Model
+from transun.support.arrays import Floats, Integers
 from transun.training import Adam, Recipe, fit, predict
 from transun_paper.lab.computation import Computation
 from transun_paper.lab.protocol import Study
@@ -19,8 +19,6 @@ from transun_paper.lab.store import Store
 from transun_paper.tables.figures import figure_report
 from transun_paper.tables.findings import NO, NOT_RUN, YES, Answer, Finding
 from transun_paper.tables.table import Keys
-
-Floats = NDArray[np.float64]
 
 _HEADS: dict[str, Head] = {"LogMSE": LogMSE(), "LogSUN": LogSUN(shared=1)}
 _CALIBRATED = " + daily calibrator"
@@ -64,7 +62,7 @@ def compute(arguments: Mapping[str, Any], cache: Path) -> dict[str, Any]:
     return {"sums": sums}
 
 
-def _noise_of_items(log: OrderLog, orders: int) -> NDArray[np.int64]:
+def _noise_of_items(log: OrderLog, orders: int) -> Integers:
     """The part of every item, (items,): items in five parts by how far the logarithm is off in their orders.
 
     It is ln(E[y|x] / geometric mean), the mean over the orders of the item; a model can learn it, since it sees items.

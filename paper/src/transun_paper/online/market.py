@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from transun.data import Dataset, OrderLog, hashing
+from transun.support.arrays import Floats
 
 __all__ = ["Market", "Score", "UserTotals", "Visits"]
 
@@ -38,9 +38,9 @@ class Visits:
 class UserTotals:
     """Sums by user over a period: order value, impressions, and the value that a model predicted for them."""
 
-    gmv: NDArray[np.float64]
-    impressions: NDArray[np.float64]
-    predicted: NDArray[np.float64]
+    gmv: Floats
+    impressions: Floats
+    predicted: Floats
 
 
 @dataclass(frozen=True)

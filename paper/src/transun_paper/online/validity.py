@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from transun.experiments import LogColumns, plan_abtest
 from transun.experiments.effect import ArmComparison
 from transun.experiments.outcomes import Outcome, outcomes_of
 from transun.experiments.planning import POWER, detectable_change
 from transun.experiments.user_log import UserLog
+from transun.support.arrays import Floats
 from transun_paper.lab.compare import Claim
 from transun_paper.lab.computation import Computation
 from transun_paper.lab.store import Store
@@ -28,7 +28,6 @@ __all__ = [
     "validity_table",
 ]
 
-Floats = NDArray[np.float64]
 Draw = Callable[[np.random.Generator, Floats], Floats]
 """Values of users (n,), given a taste (n,) that lasts."""
 
@@ -86,7 +85,7 @@ def compute(arguments: Mapping[str, Any], cache: Path) -> dict[str, Any]:
     columns = {"user": np.arange(_PAST), "gmv": past.value, "before": past.covariates["before"]}
     detectable, comparison = _detectable(columns, users), ArmComparison(control=0, level=0.95, horizon=users)
     counts = {outcome: {"significant": 0, "covered": 0} for outcome in _OUTCOMES}
-    looks, found = {"one look": 0, "always valid": 0}, 0
+    looks, detected = {"one look": 0, "always valid": 0}, 0
     for test in range(tests):
         log = _log(world, rng, users)
         for name, outcome in _decisive(log).items():
@@ -94,10 +93,10 @@ def compute(arguments: Mapping[str, Any], cache: Path) -> dict[str, Any]:
             counts[name]["significant"] += effect.p_value < 0.05
             counts[name]["covered"] += 0.0 in effect.change
         raised = replace(log, value=log.value * np.where(log.arm == 1, 1.0 + detectable, 1.0))
-        found += comparison.effect(_decisive(raised)["GMV"], raised, 1).p_value < 0.05
+        detected += comparison.effect(_decisive(raised)["GMV"], raised, 1).p_value < 0.05
         if test % _LOOKED_AT == 0:
             looks = {name: looks[name] + missed for name, missed in _misses(log, comparison).items()}
-    return {"outcomes": counts, "looks": looks, "found": int(found), "detectable": detectable, "tests": tests}
+    return {"outcomes": counts, "looks": looks, "found": int(detected), "detectable": detectable, "tests": tests}
 
 
 def _decisive(log: UserLog) -> dict[str, Outcome]:
@@ -159,8 +158,10 @@ def validity_table(store: Store, sizes: TestSizes) -> list[dict[str, Any]]:
         looked_at = sum(math.ceil(part["tests"] / _LOOKED_AT) for part in parts)
         looks = {name: sum(part["looks"][name] for part in parts) / looked_at for name in parts[0]["looks"]}
         entry = {"world": world, "tests": tests, "outcomes": shares, "looked_at": looked_at, "looks": looks}
-        found = sum(part["found"] for part in parts) / tests
-        entries.append(entry | {"found": found, "detectable": float(np.mean([part["detectable"] for part in parts]))})
+        detected = sum(part["found"] for part in parts) / tests
+        entries.append(
+            entry | {"found": detected, "detectable": float(np.mean([part["detectable"] for part in parts]))}
+        )
     return entries
 
 

@@ -9,7 +9,7 @@ from transun_paper.lab.watching import DELAY, HISTORY, ORDERS, SEGMENTS, WATCHED
 
 def watching_page(report: Mapping[str, Any]) -> str:
     """Markdown of false alarms, of days until a change is found, and of what it is called."""
-    found = [
+    days = [
         [
             f"{line['spread']:g}",
             f"{line['years']}",
@@ -46,7 +46,7 @@ def watching_page(report: Mapping[str, Any]) -> str:
                 "ratio",
                 "alarms before",
             ],
-            found,
+            days,
         ),
         "## What a change is called",
         "Amounts or inputs grow by a fifth, or the delay doubles. Late labels lower what has arrived, so that a change "

@@ -169,7 +169,7 @@ def _validity(results: Tests) -> list[Answer]:
         for outcome in ("gmv per user", "gmv per impressions")
         for test, low in zip(pairs, _effects(pairs, outcome), strict=True)
     ]
-    found = [effect["p_value"] < 0.05 for effect in _effects(pairs, "gmv per user")]
+    significant = [effect["p_value"] < 0.05 for effect in _effects(pairs, "gmv per user")]
     expected = [test["power"] for test in pairs]
     noise = math.sqrt(sum(p * (1.0 - p) for p in expected))
     widths = [
@@ -192,8 +192,8 @@ def _validity(results: Tests) -> list[Answer]:
             "As many tests of GMV are significant as the plan before the test expects",
             "all scenarios",
             Finding(
-                YES if abs(sum(found) - sum(expected)) <= 3.0 * noise + 1.0 else NO,
-                f"{sum(found)} of {len(found)}, expected {sum(expected):.1f} ± {noise:.1f}",
+                YES if abs(sum(significant) - sum(expected)) <= 3.0 * noise + 1.0 else NO,
+                f"{sum(significant)} of {len(significant)}, expected {sum(expected):.1f} ± {noise:.1f}",
             ),
         ),
         Answer.of(

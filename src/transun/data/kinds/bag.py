@@ -90,10 +90,10 @@ class Bag(Kind):
     def graph(self, name: str, types: Mapping[str, LogicalType], sizes: Mapping[str, int]) -> ColumnGraph:
         codes = {}
         for each in self.layout.list_inputs(name, types):
-            found = self.of.codes_in_graph(name, text=each.text)
-            if found is None:
+            graph = self.of.codes_in_graph(name, text=each.text)
+            if graph is None:
                 return super().graph(name, types, sizes)
-            codes[each] = found.dropping(each.dropped)
+            codes[each] = graph.dropping(each.dropped)
         return _BagGraph(name, self, codes)
 
     def inputs(self, name: str) -> Inputs:
