@@ -20,7 +20,7 @@ def _named(name: str, known: Mapping[str, Any], what: str) -> Any:
 
 
 @dataclass(frozen=True)
-class Leaderboard:
+class LeaderboardPlan:
     """Which methods are compared, on which rows, by which protocol.
 
     Args:
@@ -36,13 +36,13 @@ class Leaderboard:
     datasets: tuple[str, ...] = PUBLIC
     rows: Mapping[str, int] = field(default_factory=dict)
 
-    def only(self, methods: Iterable[str] = (), datasets: Iterable[str] = ()) -> "Leaderboard":
+    def only(self, methods: Iterable[str] = (), datasets: Iterable[str] = ()) -> "LeaderboardPlan":
         """The board of some methods and data sets; where none is named, of all."""
         chosen = [_named(name, {method.name: method for method in self.methods}, "method") for name in methods]
         some = [_named(name, {name: name for name in self.datasets}, "data set") for name in datasets]
         return replace(self, methods=tuple(chosen) or self.methods, datasets=tuple(some) or self.datasets)
 
-    def without_methods(self) -> "Leaderboard":
+    def without_methods(self) -> "LeaderboardPlan":
         """The same data sets without any network, for tables of other methods alone."""
         return replace(self, methods=())
 
@@ -75,8 +75,8 @@ _BUDGETS = {
     "eu_health": Budget(1024, 12),
     "movietweetings": Budget(512, 8),
 }
-FULL_BOARD = Leaderboard(TuningProtocol(ADAM, FIRST, budgets=_BUDGETS), rows={"globo": 150_000})
-QUICK_BOARD = Leaderboard(
+FULL_BOARD = LeaderboardPlan(TuningProtocol(ADAM, FIRST, budgets=_BUDGETS), rows={"globo": 150_000})
+QUICK_BOARD = LeaderboardPlan(
     TuningProtocol((Adam(1e-3),), None, seeds=2, training=lab_recipe(patience=1), otherwise=Budget(128, 2)),
     rows=dict.fromkeys(PUBLIC, 3_000),
 )

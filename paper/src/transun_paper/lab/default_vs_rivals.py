@@ -11,7 +11,7 @@ from transun.schemes import PoissonOffset, ReciprocalTarget, Scheme
 from transun.training.optimisers import Adam
 from transun.transforms import Affine, Compose, Log1p
 from transun_paper.datasets.public import PUBLIC
-from transun_paper.lab.boards import FULL_BOARD, QUICK_BOARD, Leaderboard
+from transun_paper.lab.boards import FULL_BOARD, QUICK_BOARD, LeaderboardPlan
 from transun_paper.lab.compare import Claim, Reports, difference, mean_with_error
 from transun_paper.lab.methods import Method
 from transun_paper.lab.protocol import Budget, Study
@@ -85,20 +85,20 @@ PIECES: tuple[Method, ...] = (
 )
 
 
-def ablation_board(quick: bool) -> Leaderboard:
+def ablation_board(quick: bool) -> LeaderboardPlan:
     """The default and its variants without each piece, by the leaderboard's protocol; tests pair the three seeds."""
     board = QUICK_BOARD if quick else FULL_BOARD
     protocol = replace(board.protocol, seeds=min(board.protocol.seeds, 3))
     return replace(board, protocol=protocol, methods=(Method(DEFAULT, AutoSUN(), balanced=True), *PIECES))
 
 
-def small_board(board: Leaderboard) -> Leaderboard:
+def small_board(board: LeaderboardPlan) -> LeaderboardPlan:
     """2,000 rows of every data set: if seven branches need more rows than that, it shows here."""
     protocol = replace(board.protocol, budgets={}, otherwise=Budget(64, 10), seeds=min(board.protocol.seeds, 3))
     return replace(board.only([DEFAULT, "MSE"]), protocol=protocol, rows=dict.fromkeys(PUBLIC, 2_000))
 
 
-def studies_of(board: Leaderboard, keys: Mapping[str, str], quick: bool) -> list[Study]:
+def studies_of(board: LeaderboardPlan, keys: Mapping[str, str], quick: bool) -> list[Study]:
     """All studies that the report needs on these data sets."""
     return [
         *board.only([DEFAULT, *RIVALS, ORDER]).studies(keys).values(),
@@ -108,7 +108,7 @@ def studies_of(board: Leaderboard, keys: Mapping[str, str], quick: bool) -> list
 
 
 def compare_default(
-    board: Leaderboard, keys: Mapping[str, str], small: Mapping[str, str], store: Store, quick: bool
+    board: LeaderboardPlan, keys: Mapping[str, str], small: Mapping[str, str], store: Store, quick: bool
 ) -> dict[str, Any]:
     """The report: a verdict per data set, the pieces, convergence and small tables; methods without runs are left out.
 
@@ -225,7 +225,7 @@ def _pieces(name: str, reports: MethodReports) -> list[dict[str, Any]]:
     ]
 
 
-def _reports(board: Leaderboard, keys: Mapping[str, str], store: Store) -> dict[str, dict[str, Reports]]:
+def _reports(board: LeaderboardPlan, keys: Mapping[str, str], store: Store) -> dict[str, dict[str, Reports]]:
     """Finished reports by data set and method; methods that failed are left out."""
     by_dataset: dict[str, dict[str, Reports]] = {}
     for (name, method), study in board.studies(keys).items():
@@ -241,13 +241,13 @@ _RATE, _CHECKS, _CONVERGED = 1e-3, 10, 1.02
 _CONVERGENCE_METHODS = (DEFAULT, "MSE", "LogMSE", "Gamma")
 
 
-def convergence_studies(board: Leaderboard, keys: Mapping[str, str]) -> dict[tuple[str, str], Study]:
+def convergence_studies(board: LeaderboardPlan, keys: Mapping[str, str]) -> dict[tuple[str, str], Study]:
     """Trainings to the last epoch with many checks of the validation rows, by data set and method."""
     methods = board.only(_CONVERGENCE_METHODS).methods
     return {(name, method.name): _study(board, keys[name], method) for name in board.datasets for method in methods}
 
 
-def _study(board: Leaderboard, key: str, method: Method) -> Study:
+def _study(board: LeaderboardPlan, key: str, method: Method) -> Study:
     training = replace(board.protocol.training_for(key, Adam(_RATE)), checks_per_epoch=_CHECKS, patience=None)
     seeds = min(board.protocol.seeds, 2)
     return Study((Run(key, method.head, training, balanced=method.balanced),), tuple(range(seeds)))

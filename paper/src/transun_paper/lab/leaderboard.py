@@ -12,7 +12,7 @@ import torch
 
 import transun
 from transun.metrics import MRE, NDCG, NMAE, NRMSE, TRE, XAUC, Metric, TopNDCG, TopXAUC
-from transun_paper.lab.boards import Leaderboard
+from transun_paper.lab.boards import LeaderboardPlan
 from transun_paper.lab.compare import SIGNIFICANCE, Reports, difference, mean_with_error
 from transun_paper.lab.encoded_dataset import EncodedDataset, cache_path, describe
 from transun_paper.lab.measures import TEST_METRICS, measure_predictions
@@ -25,7 +25,7 @@ RANKED_BY: tuple[Metric, ...] = (TRE, MRE, NRMSE, NMAE, XAUC, TopXAUC(), NDCG, T
 
 
 def collect(
-    board: Leaderboard, keys: Mapping[str, str], store: Store, cache: Path, external: Sequence[ExternalMethod] = ()
+    board: LeaderboardPlan, keys: Mapping[str, str], store: Store, cache: Path, external: Sequence[ExternalMethod] = ()
 ) -> dict[str, Any]:
     """The leaderboard from reports in the store, as plain values; methods without reports are left out.
 

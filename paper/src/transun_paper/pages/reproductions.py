@@ -21,7 +21,7 @@ from transun_paper.lab.bias_by_level import (
     bias_by_level_table,
     level_claims,
 )
-from transun_paper.lab.boards import FULL_BOARD, QUICK_BOARD, SGD_BOARD, Leaderboard
+from transun_paper.lab.boards import FULL_BOARD, QUICK_BOARD, SGD_BOARD, LeaderboardPlan
 from transun_paper.lab.boosters import booster_claims, boosters_table
 from transun_paper.lab.computation import Computation
 from transun_paper.lab.default_vs_rivals import compare_default, small_board, studies_of
@@ -87,7 +87,7 @@ class Workspace:
         return self.out / "runs" / "data"
 
     @property
-    def board(self) -> Leaderboard:
+    def board(self) -> LeaderboardPlan:
         """The leaderboard whose data sets and protocol the tables share."""
         return QUICK_BOARD if self.quick else FULL_BOARD
 
@@ -343,19 +343,19 @@ class Leaderboard(Reproduction):
     def answers(self, report: Report) -> list[ClaimAnswer]:
         return []
 
-    def _board(self, workspace: Workspace) -> Leaderboard:
+    def _board(self, workspace: Workspace) -> LeaderboardPlan:
         trees = {row.name for row in TREES}
         networks = [method for method in self.only if method not in trees]
         board = workspace.board.only(networks, self.data)
         # No network is named, so that `only` would keep all.
         return board.without_methods() if self.only and not networks else board
 
-    def _sgd_board(self, workspace: Workspace) -> list[Leaderboard]:
+    def _sgd_board(self, workspace: Workspace) -> list[LeaderboardPlan]:
         """The same data by SGD, for the whole leaderboard only."""
         return [] if workspace.quick or self.only else [SGD_BOARD.only((), self.data)]
 
     @staticmethod
-    def _collect(board: Leaderboard, workspace: Workspace, trees: Sequence[Any] = ()) -> Report:
+    def _collect(board: LeaderboardPlan, workspace: Workspace, trees: Sequence[Any] = ()) -> Report:
         return collect(board, board.encode(workspace.cache), workspace.store, workspace.cache, trees)
 
 
