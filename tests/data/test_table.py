@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from transun.data import drop_missing, read_table
-from transun.data.table import as_ids, as_numbers, as_times, column_array, targets
+from transun.data.table import as_ids, as_numbers, as_times, column_array, overview, targets
 
 COLUMNS = {"item": [3, 1, None], "price": [1.5, float("nan"), 2.0], "city": ["Rom", None, "Ulm"]}
 EXPECTED = {"item": [3, 1, None], "price": [1.5, None, 2.0], "city": ["Rom", None, "Ulm"]}
@@ -286,3 +286,19 @@ def test_values_that_arrow_has_no_type_for_are_refused():
         read_table({"price": [2**63 + 1, -1]})
     with pytest.raises(ValueError, match=r"mixes kinds of values .* column price with type complex128"):
         read_table(pd.DataFrame({"price": [1j]}))
+
+
+def test_an_overview_shows_infinite_values():
+    """A training refuses them, so that whoever looks for the reason must see them."""
+    (column,) = overview({"gmv": [1.0, float("inf"), float("-inf"), None]}).columns
+    assert (column["smallest"], column["largest"], column["missing"]) == ("-inf", "inf", "25.0 %")
+
+
+def test_a_mask_is_a_missing_value():
+    table = read_table({"gmv": np.ma.masked_array([1.0, 99.0], mask=[False, True])})
+    assert table["gmv"].to_pylist() == [1.0, None]
+
+
+def test_columns_of_reordered_rows_are_refused():
+    with pytest.raises(ValueError, match="gmv and pred have the same row labels in another order"):
+        read_table({"gmv": pd.Series([1.0, 2.0], [7, 8]), "pred": pd.Series([1.0, 2.0], [8, 7])})

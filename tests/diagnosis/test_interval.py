@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from transun.diagnosis.interval import bias_p_value, capped_interval, mean_interval, ratio_interval
+from transun.diagnosis.interval import bias_p_value, capped_interval, mean_interval, metric_estimate, ratio_interval
 from transun.diagnosis.moments import RatioMoments
+from transun.metrics import GINI, NRMSE, STRE, XAUC
 
 
 def moments(y, pred=None, weight=None, group=None, groups=1):
@@ -128,3 +129,12 @@ def test_cutting_targets_never_raises_the_lower_end_above_the_truth():
         cap = np.quantile(y, 0.99)
         above += capped_interval(moments(y), moments(np.minimum(y, cap))).low > np.exp(2.0)
     assert above / 300 < 0.005 + 3 * (0.005 * 0.995 / 300) ** 0.5
+
+
+@pytest.mark.parametrize(("metric", "value"), [(XAUC, 0.99), (XAUC, 0.01), (NRMSE, 0.1), (GINI, 0.0), (STRE, 0.0)])
+def test_an_interval_stays_within_what_its_metric_can_be(metric, value):
+    estimate = metric_estimate(metric, value, 0.5)
+    assert metric.bounds[0] <= estimate.low < value < estimate.high <= metric.bounds[1]
+    half = stats.norm.ppf(0.995) * 0.5
+    assert estimate.low == pytest.approx(max(value - half, metric.bounds[0]))
+    assert estimate.high == pytest.approx(min(value + half, metric.bounds[1]))

@@ -39,3 +39,11 @@ def test_the_worked_example():
 
 def test_printed_formula_is_smaller_by_the_root_of_n():
     assert NRMSE(LOG, Y) == pytest.approx(PRINTED_NRMSE(LOG, Y) * 6**0.5, rel=1e-12)
+
+
+@pytest.mark.parametrize("metric", [NRMSE, NMAE, PRINTED_NRMSE, RMSE])
+def test_turning_all_signs_around_changes_no_error(metric):
+    rng = np.random.default_rng(0)
+    pred, y = rng.gamma(2.0, 3.0, 50), rng.gamma(2.0, 3.0, 50)
+    assert metric(-pred, -y) == pytest.approx(metric(pred, y), rel=1e-12)
+    assert metric.standard_error(-pred, -y) == pytest.approx(metric.standard_error(pred, y), rel=1e-9)

@@ -191,3 +191,22 @@ def test_bootstrap_covers_the_value_and_repeats(metric):
         assert metric(*data) in interval
     assert bootstrap(metric, *data, draws=50, level=0.98) == interval
     assert bootstrap(metric, *data, draws=50, level=0.98, seed=1) != interval
+
+
+@every_metric
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_no_value_is_outside_of_its_bounds(metric, sign):
+    """An error below 0 would look like the best of all: in early stopping, in a comparison, in a condition."""
+    pred, y, weight = rows()
+    least, largest = metric.bounds
+    if sign < 0.0 and isinstance(metric, TopNDCG):
+        with pytest.raises(ValueError, match="gains of 0 or more"):
+            metric(-pred, -y, weight)
+        return
+    value = metric(sign * pred, sign * y, weight)
+    assert math.isnan(value) or least <= value <= largest
+
+
+@pytest.mark.parametrize("metric", [metric for metric in METRICS if metric.better == "lower"], ids=lambda m: m.name)
+def test_errors_have_a_lower_bound(metric):
+    assert metric.bounds[0] == 0.0

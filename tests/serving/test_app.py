@@ -121,6 +121,9 @@ def test_other_mistakes_of_http(client):
     assert (form.status_code, "application/json" in form.json()["error"]) == (415, True)
     broken = client.post("/predict", content=b"{", headers={"content-type": "application/json; charset=utf-8"})
     assert (broken.status_code, "not JSON" in broken.json()["error"]) == (400, True)
+    body = b'{"item": 1, "item": 2}'
+    twice = client.post("/predict", content=body, headers={"content-type": "application/json"})
+    assert (twice.status_code, "the name 'item' twice" in twice.json()["error"]) == (400, True)
     # Without a length, as chunks.
     endless = client.post("/predict", content=iter([b"x" * 9_000] * 3), headers={"content-type": "application/json"})
     assert endless.status_code == 413

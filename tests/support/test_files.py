@@ -113,3 +113,42 @@ def test_a_full_disk_is_reported_before_the_work(tmp_path):
     require_space(tmp_path, 1)
     with pytest.raises(OSError, match=r"the disk of .* free and 2,000,000,000,000 MB are needed: make room"):
         require_space(tmp_path, 2 * 10**18)
+
+
+LIMITED = """
+import resource, sys
+from pathlib import Path
+from transun.support.files import replacing
+
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+path, library = Path(sys.argv[1]), sys.argv[2]
+try:
+    with replacing(path) as draft:
+        if library == "python":
+            draft.write_bytes(bytes(1_000_000))
+        elif library == "torch":
+            import torch
+            with draft.open("wb") as file:
+                torch.save(torch.zeros(1_000_000), file)
+        elif library == "safetensors":
+            import torch
+            from safetensors.torch import save_file
+            save_file({"a": torch.zeros(1_000_000)}, draft)
+        else:
+            import pyarrow, pyarrow.csv
+            pyarrow.csv.write_csv(pyarrow.table({"a": list(range(200_000))}), draft)
+except OSError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("library", ["python", "torch", "safetensors", "arrow"])
+def test_a_full_disk_is_told_with_the_name_of_the_file(tmp_path, library):
+    """Each library has its own error; a limit of the size of files takes the place of a small disk."""
+    path = tmp_path / "weights"
+    path.write_text("old")
+    call = [sys.executable, "-c", LIMITED, str(path), library]
+    told = subprocess.run(call, capture_output=True, text=True, check=True)
+    assert f"no room to write {path} (File too large), which is as it was before: make room" in told.stdout
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]

@@ -222,3 +222,20 @@ class TestTail:
         heavy = AmountTail.of(stats.pareto(1.5).ppf((np.arange(5000) + 0.5) / 5000))
         assert total_of(*self.rows, tail=heavy, cap=5.0).whole.answered
         assert not total_of(*self.rows, tail=heavy, cap=1e9).whole.answered
+
+
+def test_labelled_rows_that_were_given_twice_are_told(model):
+    """The copies are no news and make the interval narrower by √2, and nothing else would say so."""
+    twice = pa.concat_tables([LABELLED, LABELLED])
+    once, doubled = total(model, NEW, LABELLED), total(model, NEW, twice)
+    assert (once.repeated, doubled.repeated) == (0, len(LABELLED))
+    assert once.warnings() == ()
+    assert "600 of 1,200 labelled rows repeat another one" in doubled.warnings()[0]
+    # Customers are counted as one, so that their rows may repeat.
+    assert total(model, NEW, twice, cluster="user").repeated == 0
+    y, pred = LABELLED["gmv"].to_pylist(), [2.0] * len(LABELLED)
+    assert total_of([2.0] * 9, pred * 2, y * 2).repeated == len(LABELLED)
+
+
+def test_rows_without_an_amount_may_be_alike(model):
+    assert total_of([2.0] * 9, [2.0] * 100, [0.0] * 90 + [float(i) for i in range(1, 11)]).repeated == 0

@@ -1,9 +1,13 @@
 """Watching: delay curves by hand, and changes of amounts, delays and inputs told apart."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from transun.report.watching import WatchReport
 from transun.watching.delay import DelayCurve, arrivals_by_delay
+from transun.watching.reading import Calendar
 from transun.watching.watch import PredictedRows, watch
 
 HISTORY, WATCHED = 80, 80
@@ -96,3 +100,16 @@ def test_chain_ladder():
 def test_impossible_watches_are_refused(since, year, message):
     with pytest.raises(ValueError, match=message):
         watch(rows(), since, year)
+
+
+def test_predictions_that_were_wrong_before_are_called_that_and_not_usual():
+    quiet = rows()
+    doubled = replace(quiet, amount=2.07 * quiet.amount)
+    result = watch(doubled, HISTORY, 365)
+    assert not result.alarm
+    assert result.total.wrong_before
+    assert result.total.ratio_before == pytest.approx(2.07, rel=0.01)  # a day is known to 1 %, and there are 80
+    report = WatchReport("model", "gmv", result, Calendar("day", np.datetime64("2026-01-01")))
+    assert "usual scatter" not in report.verdict()
+    assert "wrong before: what came is 2.0" in report.verdict()
+    assert not watch(quiet, HISTORY, 365).total.wrong_before

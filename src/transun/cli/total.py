@@ -78,7 +78,7 @@ def total(
             finite_variance=finite_variance,
             progress=progress,
         )
-    for remark in totals.remarks:
+    for remark in (*totals.remarks, *totals.warnings()):
         typer.echo(visible_line(remark), err=True)
     report = TotalReport(model.name or str(model), data_name(new), data_name(labelled), trained.target, totals)
     document, values = total_document(report), total_json(report)

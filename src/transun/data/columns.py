@@ -17,6 +17,7 @@ from transun.data.schema import holds_numbers, require_columns
 from transun.data.table import as_numbers, column_array, read_table
 from transun.data.text_values import looks_numeric
 from transun.support.extras import need
+from transun.support.files import naming_full_disk
 from transun.support.paths import as_path, is_path
 from transun.support.progress import Progress
 
@@ -221,7 +222,7 @@ def spooled(stream: IO[bytes]) -> Iterator[Path]:
         recognised = (format for format in FORMATS if format.first_bytes and head.startswith(format.first_bytes))
         compressed = ".gz" if head.startswith(GZIP) else ""
         path = Path(folder) / f"stdin{next(recognised, CSV).endings[0]}{compressed}"
-        with path.open("wb") as file:
+        with naming_full_disk(path, "make room, or set TMPDIR to a folder on another disk"), path.open("wb") as file:
             file.write(head)
             copyfileobj(stream, file)
         if path.stat().st_size == 0:

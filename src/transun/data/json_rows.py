@@ -22,15 +22,20 @@ class TooManyRowsError(ValueError):
 def parse_json(body: bytes) -> Any:
     """The value of a JSON text; a `ValueError` of one sentence for a text that is not JSON, such as NaN.
 
+    A name that an object has twice is refused as well: nobody knows which of its values is meant.
+
     >>> parse_json(b"[1, 2")
     Traceback (most recent call last):
     ValueError: the body is not JSON: Expecting ',' delimiter: line 1 column 6 (char 5)
     >>> parse_json(b'{"price": NaN}')
     Traceback (most recent call last):
     ValueError: the body is not JSON: NaN is no number of JSON, write null where a value is missing
+    >>> parse_json(b'{"price": 1, "price": 2}')
+    Traceback (most recent call last):
+    ValueError: the body is not JSON: an object has the name 'price' twice, give it once
     """
     try:
-        return json.loads(body, parse_constant=_refuse_constant)
+        return json.loads(body, parse_constant=_refuse_constant, object_pairs_hook=_refuse_repeated)
     except RecursionError:
         raise ValueError("the body is not JSON of a table: it is nested too deeply") from None
     except ValueError as error:  # also text that is not UTF-8, and numbers of thousands of digits
@@ -130,3 +135,12 @@ class JsonReader:
 
 def _refuse_constant(name: str) -> float:
     raise ValueError(f"{name} is no number of JSON, write null where a value is missing")
+
+
+def _refuse_repeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        names = [name for name, _ in pairs]
+        repeated = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"an object has the name {repeated!r} twice, give it once")
+    return content

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 from transun.data.columns import Columns
 from transun.data.formats import PARQUET, MemoryStream
 from transun.support.extras import need
+from transun.support.files import naming_full_disk
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,6 +42,10 @@ class Spool:
 
     def append(self, table: "pa.Table") -> None:
         """Add some rows. The types of a file are those of the tables that were in memory before it."""
+        with naming_full_disk(self._path, "make room, or set TMPDIR to a folder on another disk"):
+            self._append(table)
+
+    def _append(self, table: "pa.Table") -> None:
         if self._writer is not None:
             self._writer.write_table(table.cast(self._writer.schema))
             return

@@ -287,7 +287,10 @@ def drop_missing(source: Any, column: str) -> tuple["pa.Table", int]:
 
 @dataclass(frozen=True)
 class Overview:
-    """The number of rows, and for each column its name, type, share missing, smallest and largest number."""
+    """The number of rows, and for each column its name, type, share missing, smallest and largest number.
+
+    Infinite values are numbers too: a column that has one has it as its smallest or largest, as a training would.
+    """
 
     rows: int
     columns: list[dict[str, Any]]
@@ -310,7 +313,7 @@ def _column_overview(table: "pa.Table", name: str) -> dict[str, Any]:
     smallest = largest = ""
     if types.is_integer(array.type) or types.is_floating(array.type):
         numbers = as_numbers(name, array)
-        finite = numbers[np.isfinite(numbers)]
-        smallest, largest = (f"{finite.min():g}", f"{finite.max():g}") if len(finite) else ("", "")
+        known = numbers[~np.isnan(numbers)]
+        smallest, largest = (f"{known.min():g}", f"{known.max():g}") if len(known) else ("", "")
     type_ = str(array.type).removeprefix("large_")
     return {"name": name, "type": type_, "missing": missing, "smallest": smallest, "largest": largest}

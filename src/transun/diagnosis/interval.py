@@ -110,15 +110,15 @@ def total_estimates(ratio: float, interval: Interval) -> dict[str, Estimate]:
 
 
 def metric_estimate(metric: Metric, value: float, error: float) -> Estimate:
-    """A metric with the interval ± 2.58 standard errors; only a metric whose best value is 0 can be below 0.
+    """A metric with the interval ± 2.58 standard errors, within what the metric can be.
 
     >>> estimate = metric_estimate(NRMSE, 1.0, 1.0)
     >>> estimate.low, round(estimate.high, 2)
     (0.0, 3.58)
     """
     half = NormalDist().inv_cdf(0.5 * (1.0 + LEVEL)) * error
-    low = value - half if metric.better == "zero" else max(value - half, 0.0)
-    return Estimate(metric.name, value, low, value + half)
+    least, largest = metric.bounds
+    return Estimate(metric.name, value, max(value - half, least), min(value + half, largest))
 
 
 def bias_p_value(moments: RatioMoments, group: int = 0) -> float:

@@ -195,7 +195,8 @@ def require_prefit(cv: str, regressor: Any) -> None:
 
 
 def _require_table(X: Any) -> None:
-    if isinstance(X, Mapping) or getattr(getattr(X, "dtype", None), "names", None):
+    shapeless = isinstance(X, Mapping) and not hasattr(X, "shape")  # some sparse matrices are mappings, too
+    if shapeless or getattr(getattr(X, "dtype", None), "names", None):
         raise ValueError(f"X is a {type(X).__name__} of named columns, not a table: pass pandas.DataFrame(X)")
     if len(getattr(X, "shape", (0, 0))) == 1:
         raise ValueError(

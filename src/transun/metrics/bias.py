@@ -1,5 +1,6 @@
 """Bias metrics of the total: TRE, STRE, PGR, SRE. That of the average row, MRE, is in `metrics.relative`."""
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -57,6 +58,7 @@ class TotalRelativeError(SignedTotalRelativeError):
 
     label: ClassVar[str] = "TRE"
     better: ClassVar[Better] = "lower"
+    bounds: ClassVar[tuple[float, float]] = (0.0, math.inf)
     description: ClassVar[str] = "total relative error"
     meaning: ClassVar[str] = "The gap of the totals over the predicted total, without its sign. 0 is right."
 
@@ -75,6 +77,7 @@ class NegativeShare(AdditiveMetric):
 
     label: ClassVar[str] = "NEGATIVE"
     better: ClassVar[Better] = "lower"
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
     description: ClassVar[str] = "predictions below 0"
     meaning: ClassVar[str] = (
         "The share of rows that are predicted to be below 0, where a relative error changes its sign."

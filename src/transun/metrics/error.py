@@ -1,5 +1,6 @@
 """Error metrics: how far a row's prediction is from its target, in target units or relative to the mean target."""
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -18,6 +19,7 @@ def _root(x: Tensor) -> Tensor:
 
 class _Squared(AdditiveMetric):
     better: ClassVar[Better] = "lower"
+    bounds: ClassVar[tuple[float, float]] = (0.0, math.inf)
 
     def statistics(self, pred: Tensor, y: Tensor, weight: Tensor) -> Tensor:
         """w(ŷ - y)², wy and w."""
@@ -46,9 +48,10 @@ class RootMeanSquaredError(_Squared):
 
 @dataclass(frozen=True)
 class NormalisedRootMeanSquaredError(_Squared):
-    """Root mean squared error over the mean target, √mean (ŷ - y)² / mean y: RMSE free of the target's unit.
+    """Root mean squared error over the mean target, √mean (ŷ - y)² / |mean y|: RMSE free of the target's unit.
 
-    The form behind the paper's tables. Its printed formula is `PRINTED_NRMSE`, smaller by √n.
+    The form behind the paper's tables. Its printed formula is `PRINTED_NRMSE`, smaller by √n. Where targets have both
+    signs their mean may be near 0, and the ratio says little: use `RMSE` there.
 
     >>> NRMSE([0.0, 4.0], [2.0, 2.0])
     1.0
@@ -63,12 +66,12 @@ class NormalisedRootMeanSquaredError(_Squared):
 
     def value(self, sums: Tensor) -> Tensor:
         """The root of the mean over the mean target."""
-        return _root(sums[0] / sums[2]) / (sums[1] / sums[2])
+        return _root(sums[0] / sums[2]) / (sums[1] / sums[2]).abs()
 
 
 @dataclass(frozen=True)
 class PrintedFormula(_Squared):
-    """The paper's printed formula, √Σ(ŷ - y)² / Σy = NRMSE / √n; use it only to compare with its worked example.
+    """The paper's printed formula, √Σ(ŷ - y)² / |Σy| = NRMSE / √n; use it only to compare with its worked example.
 
     It shrinks as rows are added, so values over different numbers of rows cannot be compared.
 
@@ -80,12 +83,12 @@ class PrintedFormula(_Squared):
 
     def value(self, sums: Tensor) -> Tensor:
         """The root of the sum over the sum of targets."""
-        return _root(sums[0]) / sums[1]
+        return _root(sums[0]) / sums[1].abs()
 
 
 @dataclass(frozen=True)
 class NormalisedMeanAbsoluteError(AdditiveMetric):
-    """Absolute error over the total target, Σ|ŷ - y| / Σy, also called WMAPE.
+    """Absolute error over the total target, Σ|ŷ - y| / |Σy|, also called WMAPE.
 
     The conditional median minimises it, so for a skewed target it rewards predicting too little.
 
@@ -95,6 +98,7 @@ class NormalisedMeanAbsoluteError(AdditiveMetric):
 
     label: ClassVar[str] = "NMAE"
     better: ClassVar[Better] = "lower"
+    bounds: ClassVar[tuple[float, float]] = (0.0, math.inf)
     description: ClassVar[str] = "error, mean absolute"
     meaning: ClassVar[str] = (
         "How far a single prediction is off, over the mean actual value, by absolute values. "
@@ -107,7 +111,7 @@ class NormalisedMeanAbsoluteError(AdditiveMetric):
 
     def value(self, sums: Tensor) -> Tensor:
         """The ratio of the sums."""
-        return sums[0] / sums[1]
+        return sums[0] / sums[1].abs()
 
 
 RMSE = RootMeanSquaredError()

@@ -78,6 +78,7 @@ class Metric(ABC):
     Attributes:
         label: what the name begins with.
         better: where a good model's value lies.
+        bounds: the least and the largest value that there can be, which no interval passes.
         description: what the metric measures, in a few words for the heading of a row.
         meaning: one or two sentences for a glossary.
         digits: decimals that are worth showing.
@@ -87,6 +88,7 @@ class Metric(ABC):
 
     label: ClassVar[str]
     better: ClassVar[Better]
+    bounds: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
     description: ClassVar[str] = ""
     meaning: ClassVar[str] = ""
     digits: ClassVar[int] = 3

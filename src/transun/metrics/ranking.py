@@ -33,6 +33,7 @@ class PairMetric(SampleMetric):
     """
 
     better: ClassVar[Better] = "higher"
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
     digits: ClassVar[int] = 4
 
     @abstractmethod
@@ -159,6 +160,7 @@ class SampledXAUC(SampleMetric):
     label: ClassVar[str] = "SampledXAUC"
     description: ClassVar[str] = "ranking, estimated from random pairs"
     better: ClassVar[Better] = "higher"
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
     digits: ClassVar[int] = 4
 
     def evaluate(self, rows: Rows) -> float:
@@ -192,6 +194,7 @@ class TopXAUC(SampleMetric):
 
     label: ClassVar[str] = "TopXAUC"
     better: ClassVar[Better] = "higher"
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
     digits: ClassVar[int] = 4
     description: ClassVar[str] = "ranking of the largest targets"
     meaning: ClassVar[str] = (
@@ -234,6 +237,7 @@ class TopNDCG(SampleMetric):
 
     label: ClassVar[str] = "TopNDCG"
     better: ClassVar[Better] = "higher"
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
     digits: ClassVar[int] = 4
     description: ClassVar[str] = "largest targets first, in the top ranks"
     meaning: ClassVar[str] = (

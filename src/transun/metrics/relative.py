@@ -134,6 +134,7 @@ class MeanRelativeError(SignedMeanRelativeError):
 
     label: ClassVar[str] = "MRE"
     better: ClassVar[Better] = "lower"
+    bounds: ClassVar[tuple[float, float]] = (0.0, math.inf)
     description: ClassVar[str] = "mean relative error"
     meaning: ClassVar[str] = (
         "The relative error of the average row, so small amounts count as much as large ones. 0 is right."
@@ -156,6 +157,7 @@ class FlooredShare(RelativeMetric):
 
     label: ClassVar[str] = "FLOORED"
     better: ClassVar[Better] = "lower"
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
     description: ClassVar[str] = "predictions at 0"
     meaning: ClassVar[str] = (
         "The share of rows that are predicted to be 0, where no relative error exists. Above 0, read MRE with care."

@@ -218,6 +218,7 @@ class XAUCSketch(Metric):
 
     label: ClassVar[str] = "XAUCSketch"
     better: ClassVar[Better] = "higher"
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
     digits: ClassVar[int] = 4
     description: ClassVar[str] = "ranking, estimated"
     meaning: ClassVar[str] = TieAware.meaning

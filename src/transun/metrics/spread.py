@@ -4,6 +4,7 @@ The array is a loss target v, such as y, y·κ or T(y). Each statistic is a metr
 that it accumulates and merges like any other; the functions of the same names are for one array in memory.
 """
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -41,6 +42,7 @@ class Variance(AdditiveMetric):
 
     label: ClassVar[str] = "VARIANCE"
     better: ClassVar[Better] = "lower"
+    bounds: ClassVar[tuple[float, float]] = (0.0, math.inf)
 
     def statistics(self, pred: Tensor, y: Tensor, weight: Tensor) -> Tensor:
         """w, wy, wy² and wy³."""
@@ -82,6 +84,7 @@ class Skewness(Variance):
 
     label: ClassVar[str] = "SKEWNESS"
     better: ClassVar[Better] = "zero"
+    bounds: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
 
     def value(self, sums: Tensor) -> Tensor:
         """The standardised third central moment."""
@@ -105,6 +108,7 @@ class OutlierShare(SampleMetric):
 
     label: ClassVar[str] = "OUTLIER_SHARE"
     better: ClassVar[Better] = "lower"
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
 
     def evaluate(self, rows: Rows) -> float:
         """The weighted share."""

@@ -26,7 +26,7 @@ from transun.models import spec
 from transun.models.description import MODEL_FILE, Description, describe_model, write_description
 from transun.models.network import Model
 from transun.support.extras import need
-from transun.support.files import new_draft, publish, remove_leftovers, replacing, writing_in
+from transun.support.files import naming_full_disk, new_draft, publish, remove_leftovers, replacing, writing_in
 
 __all__ = ["copy_model", "grow", "load_model", "save_model"]
 
@@ -156,12 +156,13 @@ def _write(state: dict[str, Tensor], folder: Path, describe: Callable[[str], Des
     previous_file = _weights_file(folder)
     draft = new_draft(folder)
     try:
-        need("safetensors.torch").save_file(state, draft)
-        description = describe(_sha256(draft))
-        publish(draft, folder / description.file)
+        with naming_full_disk(folder / "weights"):
+            need("safetensors.torch").save_file(state, draft)
+            description = describe(_sha256(draft))
+            publish(draft, folder / description.file)
     except RuntimeError as error:  # such as a module that holds one parameter under two names
         raise ValueError(f"cannot save the weights: {error}") from error
-    except safetensors.SafetensorError as error:  # such as a full disk
+    except safetensors.SafetensorError as error:  # such as a disk that fails
         raise OSError(f"cannot write {draft}: {error}") from error
     finally:
         draft.unlink(missing_ok=True)

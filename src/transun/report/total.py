@@ -191,6 +191,7 @@ def _assumptions(report: TotalReport) -> list[str]:
         lines.append(f"Rows count as often as {visible(totals.weight)} says.")
     if totals.expected:
         lines.append("It is the total that so many rows of this kind have on average, and not that of these rows.")
+    lines += totals.warnings()
     return lines + [f"Unlike the rows of training: {visible(remark)}" for remark in totals.remarks]
 
 

@@ -66,10 +66,15 @@ class WatchReport:
         """What has changed, in a few sentences."""
         result = self.result
         if not result.alarm:
-            return (
-                f"No change found since {self.calendar.name(result.since)}: what came is {ratio(result.total.ratio)} "
-                "times what was expected, which is within the usual scatter."
-            )
+            came = f"what came is {ratio(result.total.ratio)} times what was expected"
+            begin = self.calendar.name(result.since)
+            if result.total.wrong_before:
+                return (
+                    f"No change found since {begin}, but the predictions were wrong before: {came}, and was "
+                    f"{ratio(result.total.ratio_before)} times before the watch. Changes that are smaller than that "
+                    "error cannot be found: correct the predictions first, by transun debias or a new training."
+                )
+            return f"No change found since {begin}: {came}, which is within the usual scatter."
         delay, inputs = result.delay, result.inputs
         amounts = [("total", result.total), *((visible(name), series) for name, series in result.segments)]
         sentences = [self._amount(name, series) for name, series in amounts if series.changed]
@@ -124,6 +129,7 @@ def _entry(report: WatchReport, kind: str, segment: str, series: WatchedSeries) 
         "alarm_at": None if alarm is None else report.calendar.name(int(series.periods[alarm])),
         "probably_since": report.calendar.name(series.since) if series.changed else None,
         "ratio": series.ratio,
+        "ratio_before": series.ratio_before if kind in ("total", "segment") else None,
         "log_evidence": float(evidence.log_e.max()),
         "needed": evidence.threshold,
     }
@@ -132,7 +138,9 @@ def _entry(report: WatchReport, kind: str, segment: str, series: WatchedSeries) 
 def watch_document(report: WatchReport) -> Document:
     """The page: verdict, what came by period, everything that is watched, the delay, and how it was computed."""
     result = report.result
-    tone, label = ("bad", "something changed") if result.alarm else ("good", "no change found")
+    tone, label = ("warn", "wrong before") if result.total.wrong_before else ("good", "no change found")
+    if result.alarm:
+        tone, label = "bad", "something changed"
     verdict = VerdictBox(tone, label, report.verdict())
     table = _table(report)
     brief: list[Block] = [verdict, table]

@@ -4,6 +4,7 @@ New content is first written to a draft, a temporary file in the same folder. A 
 behind; `remove_leftovers` removes it, and a lock on the folder keeps it from removing the draft of a living process.
 """
 
+import errno
 import hashlib
 import json
 import os
@@ -16,7 +17,9 @@ from pathlib import Path
 from typing import Any
 
 __all__ = [
+    "FullDiskError",
     "checksum",
+    "naming_full_disk",
     "new_draft",
     "publish",
     "remove_leftovers",
@@ -45,8 +48,9 @@ def replacing(path: Path) -> Iterator[Path]:
     with writing_in(path.parent):
         draft = new_draft(path.parent)
         try:
-            yield draft
-            publish(draft, path)
+            with naming_full_disk(path):
+                yield draft
+                publish(draft, path)
         finally:
             draft.unlink(missing_ok=True)
 
@@ -114,6 +118,45 @@ def require_space(folder: Path, size: int) -> None:
             f"the disk of {folder} has {free // 10**6:,} MB free and {-(-size // 10**6):,} MB are needed: make room, "
             "or name a folder on another disk"
         )
+
+
+class FullDiskError(OSError):
+    """There is no room to write a file."""
+
+
+@contextmanager
+def naming_full_disk(path: Path, remedy: str = "make room, or name a place on another disk") -> Iterator[None]:
+    """Turns whatever a library raises where the disk is full into an error that names the file and a remedy.
+
+    Args:
+        path: what is written in the `with` block.
+        remedy: what helps.
+
+    >>> with naming_full_disk(Path("model/weights")):
+    ...     raise OSError(errno.ENOSPC, "No space left on device")
+    Traceback (most recent call last):
+    transun.support.files.FullDiskError: no room to write model/weights (No space left on device), which is as ...
+
+    """
+    try:
+        yield
+    except Exception as error:  # torch, safetensors, pyarrow and onnx have their own
+        reason = None if isinstance(error, FullDiskError) else _full_disk(error)
+        if reason is None:
+            raise
+        raise FullDiskError(f"no room to write {path} ({reason}), which is as it was before: {remedy}") from error
+
+
+def _full_disk(error: BaseException | None) -> str | None:
+    """How the system says that there is no room, where that is what an error, or one before it, is about."""
+    if error is None:
+        return None
+    number = getattr(error, "errno", None)
+    for full in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        reason = os.strerror(full)
+        if number == full or reason.lower() in str(error).lower():
+            return reason
+    return _full_disk(error.__context__)  # an attempt to close the file may have failed too
 
 
 def write_text(path: Path, text: str) -> None:

@@ -93,6 +93,8 @@ class Totals:
         expected: whether it is the total that such rows have on average, and not that of these rows.
         remarks: how the new or the labelled rows differ from those of training, in sentences; where the two do not
             differ alike, the labelled rows say little about the new ones.
+        repeated: labelled rows with an amount that repeat another in what the model reads of them, or in their
+            prediction, and in the target.
         tail: of the amounts, by the labelled rows and all others that were given.
         shown: whether it shows that the variance of the amounts is finite; an interval where it does not supposes so.
 
@@ -105,8 +107,28 @@ class Totals:
     cap: float = math.inf
     expected: bool = False
     remarks: tuple[str, ...] = ()
+    repeated: int = 0
     tail: AmountTail = AmountTail(math.nan, math.nan, 0)
     shown: bool = False
+
+    def warnings(self) -> tuple[str, ...]:
+        """What may make the interval wrong, in sentences.
+
+        >>> total = Total(1000.0, 900.0, 1150.0, 0.95, 10, 50, 50, 980.0, 1.0, 0.1, 200.0)
+        >>> Totals(total).warnings(), len(Totals(total, repeated=25).warnings())
+        ((), 1)
+        """
+        if self.repeated <= _NOTABLE_SHARE * self.whole.labelled:
+            return ()
+        return (
+            f"{self.repeated:,} of {self.whole.labelled:,} labelled rows repeat another one and its amount. If rows "
+            "were given twice, drop the copies: they are no news, and the interval is too narrow. If they belong to "
+            "one customer, name the column of customers as the cluster.",
+        )
+
+
+# By chance alone a few amounts are alike.
+_NOTABLE_SHARE = 0.05
 
 
 def _amount(value: float) -> str:

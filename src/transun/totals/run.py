@@ -105,7 +105,7 @@ def total(
     totals = _totals(new, rows, segments, question, cluster=cluster, weight=weight)
     sources = {"new rows": wanted.shift, "labelled rows": known.shift}
     remarks = [f"{name}, {sentence}" for name, shift in sources.items() for sentence in shift.sentences()]
-    return replace(totals, remarks=tuple(remarks))
+    return replace(totals, remarks=tuple(remarks), repeated=rows.repeated(known.hashes))
 
 
 def total_of(
@@ -168,7 +168,8 @@ def total_of(
         segments["segment"] = _Segments(
             f"{len(titles)} values", tuple(map(str, titles.tolist())), codes[: len(new)], codes[len(new) :]
         )
-    return _totals(new, rows, segments, _Question(level, cap, tail, finite_variance, expected))
+    totals = _totals(new, rows, segments, _Question(level, cap, tail, finite_variance, expected))
+    return replace(totals, repeated=rows.repeated(rows.pred))
 
 
 @dataclass(frozen=True)

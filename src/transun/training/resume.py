@@ -171,8 +171,9 @@ class ResumeFile:
             return
         values = state.capture()
         if state.group.leads:
-            with replacing(self.path) as draft:
-                torch.save({"settings": self._settings(state), "done": done, "state": values}, draft)
+            # Through a file of Python, whose errors say that a disk is full; those of torch do not.
+            with replacing(self.path) as draft, draft.open("wb") as file:
+                torch.save({"settings": self._settings(state), "done": done, "state": values}, file)
         self._saved = time.monotonic()
 
     def remove(self, group: Group) -> None:

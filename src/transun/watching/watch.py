@@ -1,5 +1,6 @@
 """What was predicted against what came, period by period: which of three things has changed, and since when."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -21,6 +22,8 @@ _TOTAL, _SEGMENTS, _DELAY, _INPUTS = 0.5, 0.25, 0.125, 0.125
 _SIZES, _DELAY_SIZES = (0.05, 0.1), (0.1, 0.3)
 # Fewer periods before the watch say too little about how much totals scatter.
 _FEWEST_PERIODS = 15
+# By chance alone a total is this many standard errors off once in 400 times.
+_NOTABLE_ERRORS = 3.0
 # Starts of a change that are tried in a year.
 _STARTS = 52
 
@@ -68,6 +71,8 @@ class WatchedSeries:
         actual: what came, by period.
         expected: what was expected, by period.
         periods: the number of each watched period, counted from the first of the data.
+        ratio_before: what came over what was expected before the watch.
+        wrong_before: whether that is further from 1 than the least change that is looked for, and beyond chance.
 
     """
 
@@ -75,6 +80,8 @@ class WatchedSeries:
     actual: Floats
     expected: Floats
     periods: Integers
+    ratio_before: float = 1.0
+    wrong_before: bool = False
 
     @property
     def changed(self) -> bool:
@@ -222,7 +229,9 @@ class _Watch:
         x = (actual - expected)[usable] / np.sqrt(expected[usable] * unit)
         watched = usable[~before]
         evidence = self._change(share, _SIZES)(x[before], x[~before])
-        return WatchedSeries(evidence, actual[watched], expected[watched], watched)
+        ratio, error = _ratio_of_totals(actual[usable[before]], expected[usable[before]])
+        wrong = abs(ratio - 1.0) > max(_SIZES[0], _NOTABLE_ERRORS * error)
+        return WatchedSeries(evidence, actual[watched], expected[watched], watched, ratio, wrong)
 
     def delay(self, predicted: Floats, amounts: Floats) -> WatchedSeries | None:
         """Late arrivals against early ones, each relative to what was expected."""
@@ -258,6 +267,13 @@ class _Watch:
     def _change(self, share: float, sizes: tuple[float, ...]) -> ChangeWatch:
         """The test of a series, with its share of the false alarms."""
         return ChangeWatch(self.horizon, max(1, round(self.horizon / _STARTS)), sizes, share * self.level)
+
+
+def _ratio_of_totals(actual: Floats, expected: Floats) -> tuple[float, float]:
+    """Σ actual / Σ expected over independent periods, and its standard error by the delta method."""
+    ratio = float(actual.sum() / expected.sum())
+    misses = actual - ratio * expected
+    return ratio, math.sqrt(len(actual) / (len(actual) - 1) * float(misses @ misses)) / float(expected.sum())
 
 
 def _until(amounts: Floats, last: int) -> Floats:
