@@ -302,3 +302,8 @@ def test_a_mask_is_a_missing_value():
 def test_columns_of_reordered_rows_are_refused():
     with pytest.raises(ValueError, match="gmv and pred have the same row labels in another order"):
         read_table({"gmv": pd.Series([1.0, 2.0], [7, 8]), "pred": pd.Series([1.0, 2.0], [8, 7])})
+
+
+def test_a_target_of_dates_is_no_matter_of_its_kind():
+    with pytest.raises(ValueError, match=r"target 'gmv' holds timestamp.*: name another target"):
+        targets(pa.table({"gmv": pa.array([0, 1], pa.timestamp("us"))}), "gmv")

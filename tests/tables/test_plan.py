@@ -103,3 +103,8 @@ def test_a_second_branch_is_refused():
     base = train(table, "gmv", LogSUN(), recipe=Recipe(epochs=1), progress=False)
     with pytest.raises(ValueError, match="bias branch already"):
         plan_debiasing(base, read_table(table))
+
+
+def test_no_target_is_a_missing_column_and_no_clash_with_no_weight():
+    with pytest.raises(ValueError, match="there is no column None"):
+        make_plan(read_table({"item": ["a", "b"], "gmv": [1.0, 2.0]}), None)

@@ -54,8 +54,9 @@ class MissingColumnError(ValueError):
 
     def __str__(self) -> str:
         more = f" and {len(self.columns) - 20} more" if len(self.columns) > 20 else ""
-        table = f"The table has {', '.join(self.columns[:20])}{more}"
-        hint = f"{did_you_mean(self.name, self.columns)} {table}".lstrip()
+        table = f"The table has {', '.join(self.columns[:20]) or 'no columns'}{more}"
+        # Whoever names a column by a number or a tuple shall read what its name is.
+        hint = f"{did_you_mean(str(self.name), self.columns)} {table}".lstrip()
         where = "" if self.file is None else f"{self.file}: "
         return f"{where}there is no column {self.name!r}: {hint}"
 

@@ -173,13 +173,20 @@ def as_ids(where: str, array: "pa.Array") -> "pa.Array":
     raise ValueError(f"{where} holds {type_}, not one id a row: {hint}")
 
 
-def as_numbers(where: str, array: "pa.Array", otherwise: str = "declare the column as Id()") -> np.ndarray:
+def as_numbers(where: str, array: "pa.Array", otherwise: str | None = None) -> np.ndarray:
     """Numbers as float64 with NaN for missing; text is converted if every value of it is written as a number.
+
+    Args:
+        where: what an error calls the column.
+        array: the column.
+        otherwise: what to do about a column that holds something else; None if it is a feature, whose kind can be
+            declared.
 
     >>> import pyarrow
     >>> as_numbers("column 'price'", pyarrow.array(["1.5", None, "cheap"], pyarrow.large_string()))
     Traceback (most recent call last):
     ValueError: column 'price', row 2: 'cheap' is text, not a number; correct it, or declare the column as Id()
+
     """
     pa, compute = need("pyarrow"), need("pyarrow.compute")
     type_ = array.type
@@ -188,12 +195,13 @@ def as_numbers(where: str, array: "pa.Array", otherwise: str = "declare the colu
         if not compute.all(numeric).as_py():
             row = compute.index(numeric, False).as_py()
             raise ValueError(
-                f"{where}, row {row}: {array[row].as_py()!r} is text, not a number; correct it, or {otherwise}"
+                f"{where}, row {row}: {array[row].as_py()!r} is text, not a number; correct it, or "
+                f"{otherwise or 'declare the column as Id()'}"
             )
         array = compute.utf8_trim_whitespace(array)
     elif not (holds_numbers(type_) or pa.types.is_null(type_)):
         hint = "declare the column as Datetime()" if pa.types.is_temporal(type_) else "cast it to numbers"
-        raise ValueError(f"{where} holds {type_}, not one number a row: {hint}")
+        raise ValueError(f"{where} holds {type_}, not one number a row: {otherwise or hint}")
     numbers: np.ndarray = compute.cast(array, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     return numbers
 

@@ -176,7 +176,7 @@ def make_plan(
     """
     if only == "trees" and head is not None:
         raise ValueError("trees have a loss of their own: name a head, or trees alone, but not both")
-    if weight == target:
+    if weight is not None and weight == target:
         raise ValueError(f"target and weight are the same column {target!r}: name two")
     if exposure is not None and exposure in (target, weight):
         raise ValueError(f"the exposure {exposure!r} is also the target or the weight: name a column of its own")
