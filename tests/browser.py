@@ -6,6 +6,10 @@ from pathlib import Path
 from typing import Any, Self
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+# The width of a page of A4 between its margins, in pixels of CSS.
+PAPER = 718
+WIDEST_ON_PAPER = f"""(() => {{ document.body.style.width = '{PAPER}px';
+  return Math.max(...[...document.querySelectorAll('table, svg')].map(e => e.getBoundingClientRect().width)); }})()"""
 MISSING = "no Chromium or Chrome on this machine, or no playwright: the page is not looked at by a browser"
 
 
@@ -67,6 +71,18 @@ class Browser:
     def screenshot(self, path: Path) -> None:
         """The whole page as a PNG."""
         self._page.screenshot(path=path, full_page=True)
+
+    def complaints(self, path: Path) -> list[str]:
+        """What is wrong with a page on a desktop in light, on a phone in dark and on paper; empty if nothing is."""
+        complaints = []
+        for width, scheme in ((1280, "light"), (390, "dark")):
+            self.open(path, width, scheme)
+            foreign = [f"loads {url}" for url in self.requests if url != path.resolve().as_uri()]
+            shown = self.run("document.documentElement.scrollWidth")  # tables scroll, the page does not
+            too_wide = [f"{shown} pixels wide"] * (shown > width)
+            complaints += [f"{width}, {scheme}: {each}" for each in self.problems + foreign + too_wide + self.faults()]
+        self.print_media()
+        return complaints + ["a table or a chart is cut off on paper"] * (self.run(WIDEST_ON_PAPER) > PAPER)
 
     def faults(self) -> list[str]:
         """What axe-core calls serious or critical in the page, each with the first element that shows it."""

@@ -70,3 +70,9 @@ def test_a_plan_opens_with_the_users_needed(log):
     document = plan_document(plans, effect=0.05, power=0.8, level=0.95, name="log")
     assert f"need {plans[0].users_needed:,} users together" in document.markdown()
     assert "power with 4,000 users" in document.html()
+
+
+def test_a_browser_has_no_complaint(result, browser, tmp_path):
+    path = tmp_path / "page.html"
+    path.write_text(abtest_document(result).html(), encoding="utf-8")
+    assert browser.complaints(path) == []

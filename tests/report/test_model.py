@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from browser import MISSING, Browser, find_browser
 from pages import Collector
 from transun import Bag, Features, Id, embedding_mlp, read_table
 from transun.data import Split
@@ -142,23 +141,13 @@ def test_curves_are_thinned_to_means(report):
     assert thinned([]) == {}
 
 
-@pytest.mark.skipif(find_browser() is None, reason=MISSING)
-def test_in_a_real_browser(page, tmp_path):
+def test_in_a_real_browser(page, browser, tmp_path):
     path = tmp_path / "page.html"
     path.write_text(page, encoding="utf-8")
-    with Browser(find_browser()) as browser:
-        for width, scheme in ((1280, "light"), (380, "dark")):
-            browser.open(path, width, scheme)
-            assert browser.problems == []
-            assert browser.requests == [path.resolve().as_uri()]
-            assert browser.run("document.documentElement.scrollWidth") <= width  # tables scroll, the page does not
-            browser.screenshot(tmp_path / f"{width}.png")
-            assert browser.faults() == []
-        browser.run("document.querySelector('th:nth-child(2) button').click()")
-        values = browser.run(
-            "[...document.querySelector('table').tBodies[0].rows].map(r => Number(r.cells[1].dataset.v))"
-        )
-        assert values == sorted(values, reverse=True)
+    assert browser.complaints(path) == []
+    browser.run("document.querySelector('th:nth-child(2) button').click()")
+    values = browser.run("[...document.querySelector('table').tBodies[0].rows].map(r => Number(r.cells[1].dataset.v))")
+    assert values == sorted(values, reverse=True)
 
 
 WORDS_BROKEN = """[...document.querySelectorAll('th button')].flatMap(button => {
@@ -168,19 +157,17 @@ WORDS_BROKEN = """[...document.querySelectorAll('th button')].flatMap(button => 
 })"""
 
 
-@pytest.mark.skipif(find_browser() is None, reason=MISSING)
-def test_on_a_phone_tables_scroll_with_a_hint_and_titles_are_whole(report, tmp_path):
+def test_on_a_phone_tables_scroll_with_a_hint_and_titles_are_whole(report, browser, tmp_path):
     """A table of a report that is wider than the phone shades the edge beyond which it goes on."""
     path = tmp_path / "page.html"
     levels = Document("t", "s", [level_table(report.assessment.levels)], [])
     path.write_text(levels.html(), encoding="utf-8")
-    with Browser(find_browser()) as browser:
-        browser.open(path, 390, "light")
-        assert browser.run("document.documentElement.scrollWidth") <= 390
-        wide = "(frame => frame.scrollWidth > frame.clientWidth)(document.querySelector('.scroll'))"
-        assert browser.run(wide)
-        assert browser.run("getComputedStyle(document.querySelector('.scroll')).backgroundImage").count("gradient") == 4
-        assert browser.run(WORDS_BROKEN) == []
+    browser.open(path, 390, "light")
+    assert browser.run("document.documentElement.scrollWidth") <= 390
+    wide = "(frame => frame.scrollWidth > frame.clientWidth)(document.querySelector('.scroll'))"
+    assert browser.run(wide)
+    assert browser.run("getComputedStyle(document.querySelector('.scroll')).backgroundImage").count("gradient") == 4
+    assert browser.run(WORDS_BROKEN) == []
 
 
 def test_amounts_have_their_unit(report):

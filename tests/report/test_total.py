@@ -72,3 +72,9 @@ def test_segments_without_an_interval_for_one_reason_are_named_together():
     page = total_document(report(heavy)).markdown()
     assert page.count("no interval, because the largest amounts fall off so slowly") == 1
     assert "south: no interval, because the largest" in page
+
+
+def test_a_browser_has_no_complaint(answered, browser, tmp_path):
+    path = tmp_path / "page.html"
+    path.write_text(total_document(answered).html(), encoding="utf-8")
+    assert browser.complaints(path) == []

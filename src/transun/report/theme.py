@@ -85,7 +85,10 @@ footer { padding-top: 1.4rem; padding-bottom: 2rem; }
 @media print { :root { --paper: #fff; --card: #f3f3f3; --ink: #000; --muted: #444; --line: #bbb; --accent: #0b62a8;
   --bad: #b3400a; --good: #1a7040; --warn: #8a6100; color-scheme: light; }
   body { font-size: 11pt; } h2, h3 { break-after: avoid; } figure, tr, .verdict { break-inside: avoid; }
-  .scroll { overflow: visible; background: none; } main, header, footer { max-width: none; } }
+  .scroll { overflow: visible; background: none; } .both { display: block; }
+  table { width: 100%; min-width: 0; font-size: 7.5pt; } td small { font-size: 6.5pt; }
+  th, td, th:first-child, td:first-child { white-space: normal; min-width: 0; padding: .15rem .25rem; }
+  main, header, footer { max-width: none; } }
 """
 )
 
