@@ -56,7 +56,7 @@ class Trees(Backbone):
     Trees see steep places and interactions that a smooth network needs many rows to learn; a network sees what is
     smooth, or additive in ids. Their errors differ, so that a mixture of both is better than either on most tables.
 
-    The trees are fitted elsewhere (`transun.training.boosting`) and have no gradient; the output layer brings the
+    The trees are fitted elsewhere (`transun.backbones.boosting`) and have no gradient; the output layer brings the
     amount into the unit of the target. A row finds its leaves without a loop: all questions of all trees are answered
     at once, and in each tree the one leaf whose answers are all as needed counts. This costs a little more
     arithmetic than walking down, and is several times faster in torch.
@@ -98,7 +98,11 @@ class Trees(Backbone):
             raise ValueError(f"Trees has sets of codes for {unknown[0]!r}, which is no column of ids")
 
     def stages(self) -> list[Callable[[], nn.Module]]:
-        return [lambda: Forest(self.columns(), self.trees, self.leaves, self.sets)]
+        return [self.forest]
+
+    def forest(self) -> "Forest":
+        """The one stage, with room for the trees; without any it gives 1 for every row."""
+        return Forest(self.columns(), self.trees, self.leaves, self.sets)
 
     def columns(self) -> "TreeColumns":
         """What turns a batch into the columns that the trees ask about."""

@@ -13,11 +13,11 @@ import torch
 from torch import Tensor
 
 from transun.backbones import Trees
+from transun.backbones.boosters import Booster, default_booster
 from transun.data import Dataset, ParquetStream, hashing
 from transun.models.mixture import mix
 from transun.models.network import Model
 from transun.support.group import current_group
-from transun.training.boosters import Booster, default_booster
 from transun.training.boosting import LARGE_TREES, SMALL_TREES, fit_trees
 from transun.training.evaluation import predict
 from transun.training.history import History, Part

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from transun.backbones import Trees
+from transun.backbones.boosters import Booster, Boosting, default_booster
 from transun.data import Dataset, hashing
 from transun.models.mixture import mix, multiply
 from transun.models.network import Model
-from transun.training.boosters import Booster, Boosting, default_booster
 from transun.training.boosting import fit_trees
 from transun.training.evaluation import predict
 

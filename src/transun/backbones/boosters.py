@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from transun.backbones import Tree
+from transun.backbones.trees import Tree
 from transun.support.extras import need
 from transun.support.progress import Progress
 
