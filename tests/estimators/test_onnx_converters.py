@@ -148,7 +148,7 @@ def test_multicalibration(by):
     X, y = segmented(0)
     flat = histogram(learning_rate=1e-3)  # hardly more than the mean, so that a factor is needed
     model = MulticalibratedRegressor(flat, by=by, cv=2, random_state=0).fit(X, y)
-    assert model.ratio_.model is not None
+    assert model.ratio_.kept
     new = segmented(1)[0]
     new[:3, 1], new[3:6, 3] = np.nan, 17.0
     compare(model, np.concatenate([new, EXTREME]))
@@ -157,7 +157,7 @@ def test_multicalibration(by):
 def test_multicalibration_without_a_factor_is_the_regressor():
     X, y = rows(0, 100)
     model = MulticalibratedRegressor(scaled(), cv=2, random_state=0).fit(X, y)
-    assert model.ratio_.model is None
+    assert not model.ratio_.kept
     compare(model, rows(1)[0])
 
 

@@ -52,6 +52,17 @@ class GrownForest:
     forest: Forest
     unit: float
 
+    @torch.no_grad()
+    def amounts(self, x: Inputs) -> Tensor:
+        """What the trees predict for rows (n,), in units of the target."""
+        return self.unit * self.forest(x).squeeze(-1).double()  # type: ignore[no-any-return]
+
+    def balanced(self, rows: TargetRows) -> "GrownForest":
+        """The same trees in the unit that makes the total of these rows right."""
+        weight = torch.ones_like(rows.y) if rows.weight is None else rows.weight
+        predicted = (self.amounts(rows.x) * weight).sum()
+        return replace(self, unit=self.unit * float((rows.y.double() * weight).sum() / predicted))
+
 
 def grow(
     rows: TargetRows,

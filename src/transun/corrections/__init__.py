@@ -2,6 +2,7 @@
 
 from transun.corrections.correction import Correction
 from transun.corrections.isotonic import SmoothIsotonic
+from transun.corrections.multicalibration import Multicalibration
 from transun.corrections.normal import NormalTheory, SecondOrder
 from transun.corrections.slope_by_level import SlopeByLevel
 from transun.corrections.smearing import BinnedSmearing, Smearing
@@ -10,6 +11,7 @@ from transun.corrections.totals import TotalRatio, TotalShift
 __all__ = [
     "BinnedSmearing",
     "Correction",
+    "Multicalibration",
     "NormalTheory",
     "SecondOrder",
     "SlopeByLevel",

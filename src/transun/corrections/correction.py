@@ -1,12 +1,15 @@
-"""The concept of a correction: learned from held-out points and targets, then a function of the point alone.
+"""The concept of a correction: learned from held-out points and targets, then a function of the point.
 
 A model trained on T(y) knows a point u of the law of T(y)|x, and T⁻¹(u) is not the mean of y|x. A correction looks at
-rows that the model was not trained on and learns what to predict instead. Unlike GTS it sees x only through u, so it
-can be right on average over all rows that share a u, and no finer.
+rows that the model was not trained on and learns what to predict instead. Most see x only through u
+(`PointCorrection`), so that they can be right on average over all rows that share a u, and no finer; `Multicalibration`
+reads columns too.
 """
 
 import copy
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Self
 
 import torch
@@ -16,21 +19,54 @@ from transun.support.text_form import arguments
 from transun.transforms import Identity, Transform
 
 
+@dataclass(frozen=True)
+class HeldOutRows:
+    """Checked rows of positive weight that a correction learns from.
+
+    Args:
+        u: points (n,), in float64.
+        y: targets (n,), in float64.
+        weight: what each row counts (n,), in float64.
+        x: the encoded columns that the correction reads, (n,) or (n, L) each.
+        group: of each row (n,); None: every row is a group of its own.
+
+    """
+
+    u: Tensor
+    y: Tensor
+    weight: Tensor
+    x: Mapping[str, Tensor]
+    group: Tensor | None
+
+
 class Correction(nn.Module, ABC):
     """A map from points u in the space of T to predictions in units of the target, learned by `fit`.
 
     The learned numbers are buffers whose shapes the constructor decides, so that a `state_dict` of a fitted correction
-    loads into an unfitted one and an exported graph contains it. An unfitted correction corrects nothing: it predicts
-    T⁻¹(u).
+    loads into one that is built from its text, and an exported graph contains it. An unfitted correction corrects
+    nothing: it predicts T⁻¹(u).
 
-    A subclass registers its buffers with the values that correct nothing and writes `_learn` and `_correct`. Every
-    constructor argument is stored under its own name.
+    Every constructor argument is stored under its own name. A correction that sees x through u alone is a
+    `PointCorrection`; one that reads columns names them in `columns`.
     """
 
     transform: Transform = Identity()
     """T, set by `fit` or `on`: it belongs to the trained model and is therefore no constructor argument."""
 
-    def fit(self, u: Tensor, y: Tensor, transform: Transform, weight: Tensor | None = None) -> Self:
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The encoded columns that it reads beside the point; mostly none."""
+        return ()
+
+    def fit(
+        self,
+        u: Tensor,
+        y: Tensor,
+        transform: Transform,
+        weight: Tensor | None = None,
+        x: Mapping[str, Tensor] | None = None,
+        group: Tensor | None = None,
+    ) -> Self:
         """A copy that has learned from these rows; the correction itself stays as it is.
 
         Args:
@@ -39,16 +75,18 @@ class Correction(nn.Module, ABC):
             y: targets (n,) of the same rows.
             transform: T, the transform of the points u.
             weight: what each row counts (n,); None counts every row once.
+            x: encoded columns of the same rows, for a correction that reads some.
+            group: of each row (n,): a correction that leaves rows out to learn leaves out whole groups. None: every
+                row is a group.
 
         """
         _check(u, y, transform, weight)
         u, y = u.detach().double(), y.detach().double()
         weight = torch.ones_like(u) if weight is None else weight.detach().double()
         counted = weight > 0.0
-        fitted = self.on(transform).to(u.device)
-        for name, value in fitted._learn(u[counted], y[counted], weight[counted]).items():
-            fitted.get_buffer(name).copy_(value)
-        return fitted
+        columns = {name: column[counted] for name, column in self._read(x).items()}
+        rows = HeldOutRows(u[counted], y[counted], weight[counted], columns, None if group is None else group[counted])
+        return self.on(transform).to(u.device)._fitted(rows)
 
     def on(self, transform: Transform) -> Self:
         """A copy with the same state on the space of another T."""
@@ -60,9 +98,41 @@ class Correction(nn.Module, ABC):
         """The same correction on the same T, unfitted."""
         return type(self)(**arguments(self)).on(self.transform)
 
-    def forward(self, u: Tensor) -> Tensor:
-        """Predictions (B,) for the points u (B,), inside the transform's credible targets."""
-        return self._correct(u).clamp(*self.transform.bounds)
+    def forward(self, u: Tensor, x: Mapping[str, Tensor] | None = None) -> Tensor:
+        """Predictions (B,) for the points u (B,) and the columns that it reads, inside the credible targets of T."""
+        return self._corrected(u, self._read(x)).clamp(*self.transform.bounds)
+
+    def _read(self, x: Mapping[str, Tensor] | None) -> dict[str, Tensor]:
+        columns = {} if x is None else x
+        if missing := [name for name in self.columns if name not in columns]:
+            raise ValueError(
+                f"{type(self).__name__} reads column {missing[0]!r}, and got {', '.join(columns) or 'no columns'}; a "
+                "network passes none on: use multicalibrate for its segments"
+            )
+        return {name: columns[name] for name in self.columns}
+
+    @abstractmethod
+    def _fitted(self, rows: HeldOutRows) -> Self:
+        """The correction with what n ≥ 1 rows have taught it; it is a copy already and may be changed."""
+
+    @abstractmethod
+    def _corrected(self, u: Tensor, x: Mapping[str, Tensor]) -> Tensor:
+        """Predictions (B,), which may lie outside the credible targets."""
+
+
+class PointCorrection(Correction):
+    """A correction that sees x only through u.
+
+    A subclass registers its buffers with the values that correct nothing and writes `_learn` and `_correct`.
+    """
+
+    def _fitted(self, rows: HeldOutRows) -> Self:
+        for name, value in self._learn(rows.u, rows.y, rows.weight).items():
+            self.get_buffer(name).copy_(value)
+        return self
+
+    def _corrected(self, u: Tensor, x: Mapping[str, Tensor]) -> Tensor:
+        return self._correct(u)
 
     @abstractmethod
     def _learn(self, u: Tensor, y: Tensor, weight: Tensor) -> dict[str, Tensor]:

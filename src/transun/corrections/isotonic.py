@@ -3,10 +3,10 @@
 import torch
 from torch import Tensor
 
-from transun.corrections.correction import Correction, equal_frequency_groups, group_totals, padded
+from transun.corrections.correction import PointCorrection, equal_frequency_groups, group_totals, padded
 
 
-class SmoothIsotonic(Correction):
+class SmoothIsotonic(PointCorrection):
     """ŷ = h(T⁻¹(u)) with h increasing and piecewise linear through the centroids (x̄, ȳ) of pooled bins.
 
     Assumes nothing but that higher predictions mean higher targets. Bins of equal frequency whose means are out of

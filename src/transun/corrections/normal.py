@@ -4,14 +4,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from transun.corrections.correction import Correction
+from transun.corrections.correction import PointCorrection
 
 # The step of the second difference, in units of σ: float64 keeps eight digits of g there, and what the difference
 # leaves out is below 1e-8 of the next term of the series.
 _STEP = 1e-4
 
 
-class _Normal(Correction):
+class _Normal(PointCorrection):
     """Learns σ² = mean (T(y) - u)², the one number of normal theory."""
 
     sigma: Tensor

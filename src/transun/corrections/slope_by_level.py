@@ -3,11 +3,11 @@
 import torch
 from torch import Tensor
 
-from transun.corrections.correction import Correction, equal_frequency_groups, group_totals, padded
+from transun.corrections.correction import PointCorrection, equal_frequency_groups, group_totals, padded
 from transun.schemes import PowerVariance, Slope
 
 
-class SlopeByLevel(Correction):
+class SlopeByLevel(PointCorrection):
     """ŷ = z(u) / κ(u), z the mean of y·κ(u) among rows of similar u: GTS that sees x only through the prediction.
 
     It learns in bins of equal frequency, joined by straight lines, what GTS learns by a branch of the network. So it

@@ -3,10 +3,10 @@
 import torch
 from torch import Tensor
 
-from transun.corrections.correction import Correction, equal_frequency_groups, group_totals
+from transun.corrections.correction import PointCorrection, equal_frequency_groups, group_totals
 
 
-class Smearing(Correction):
+class Smearing(PointCorrection):
     """ŷ = mean over held-out residuals r of T⁻¹(u + r), r = T(y) - u (Duan 1983).
 
     Needs no law of the residuals, only that it is the same for every row. Where the noise grows with u it is too high
@@ -43,7 +43,7 @@ class Smearing(Correction):
         return (self.transform.inverse(u.unsqueeze(-1) + self.residuals) * self.shares).sum(-1)
 
 
-class BinnedSmearing(Correction):
+class BinnedSmearing(PointCorrection):
     """Smearing with the residuals of rows whose point is in the same bin: ŷ = mean over r in bin(u) of T⁻¹(u + r).
 
     For noise that changes with the level. Each bin learns from its own share of the rows, so more bins follow the

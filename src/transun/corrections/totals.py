@@ -3,10 +3,10 @@
 import torch
 from torch import Tensor
 
-from transun.corrections.correction import Correction
+from transun.corrections.correction import PointCorrection
 
 
-class TotalRatio(Correction):
+class TotalRatio(PointCorrection):
     """ŷ = c·T⁻¹(u) with c = Σy / ΣT⁻¹(u): the factor that makes the total of the rows it learns from right.
 
     The simplest correction, and scikit-learn's proposed "multiplicative" one. It keeps the order of predictions.
@@ -32,7 +32,7 @@ class TotalRatio(Correction):
         return self.factor * self.transform.inverse(u)
 
 
-class TotalShift(Correction):
+class TotalShift(PointCorrection):
     """ŷ = T⁻¹(u) + c with c the mean of y - T⁻¹(u): the shift that makes the total of the rows it learns from right.
 
     Scikit-learn's proposed "additive" correction. It suits a bias that is the same amount for every row, which

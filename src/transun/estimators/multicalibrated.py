@@ -1,7 +1,6 @@
 """Multicalibration around any regressor: predictions whose totals are right in every segment at once."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -12,26 +11,23 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from transun.backbones import Trees
-from transun.data import Dataset, Features, Number
+from transun.corrections import Multicalibration
+from transun.corrections.multicalibration import RatioFit
 from transun.data.frames import is_frame
 from transun.data.kinds.graph import MISSING
 from transun.estimators.composition import Composition, WeightedMean
 from transun.estimators.cross_fitting import OutOfFold, predict_1d, split_rows
 from transun.estimators.meta_regressor import MetaRegressor, require_prefit
 from transun.estimators.rows import TrainingRows, feature_names, read_features
+from transun.estimators.target import to_tensor
 from transun.support.arrays import distinct
-from transun.support.extras import need
-from transun.tables.served_model import ServedModel, WithLookups
-from transun.training.evaluation import predict
-from transun.training.multicalibration import RatioFit, fit_ratio
+from transun.tables.served_model import ServedColumns, WithLookups
+from transun.transforms import Identity
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 Array = NDArray[np.float64]
-
-# The prediction among the columns of segments; no column of a frame is likely to have this name.
-_PREDICTION = "prediction of the regressor"
 
 
 class MulticalibratedRegressor(MetaRegressor):
@@ -41,7 +37,7 @@ class MulticalibratedRegressor(MetaRegressor):
     segments of all columns together, and of the prediction itself, in which out-of-fold predictions add up to another
     total than the targets: r is learned by Poisson deviance with ln m as offset, and leaves are shrunk by their
     credibility. It is kept only if rows that decided nothing else confirm that both deviance and squared error fall
-    clearly; otherwise r is 1, and `ratio_` says so in words. See `transun.training.fit_ratio`.
+    clearly; otherwise r is 1, and `ratio_` says so in words. See `transun.corrections.Multicalibration`.
 
     The best use is around a model that is biased by segment, such as one of ln(1 + y) or one that lacks columns. A
     model that was trained well by Poisson deviance on the same columns mostly stays as it is. The cost is one fit of m
@@ -57,7 +53,8 @@ class MulticalibratedRegressor(MetaRegressor):
 
     Attributes:
         regressor_: fitted to all rows.
-        ratio_: the ratio with what was measured; `print(model.ratio_)`.
+        correction_: the fitted `Multicalibration`.
+        ratio_: what was measured about it; `print(model.ratio_)`.
 
     >>> from sklearn.dummy import DummyRegressor
     >>> X = np.arange(1000).reshape(-1, 1) % 2
@@ -115,16 +112,19 @@ class MulticalibratedRegressor(MetaRegressor):
         table = self._segments(X).take(rows)
         training = TrainingRows.of(table, target[rows], None if weight is None else weight[rows], named=is_frame(X))
         counted = np.ones(len(rows), bool) if weight is None else weight[rows] > 0.0
-        self._features, data = _encode(training, pred[counted])
+        self._features = training.guess().fit(training.table)
+        columns = self._features.ids, self._features.bags, self._features.numeric
+        inputs = Trees(*columns) if any(columns) else None
         group = None if groups is None else torch.from_numpy(distinct(np.asarray(groups))[1][rows][counted])
-        self.ratio_: RatioFit = fit_ratio(
-            data,
-            torch.from_numpy(pred[counted]),
-            Trees(self._features.ids, self._features.bags, self._features.numeric),
-            group=group,
-            seed=self._seed(),
-            progress=False,
+        self.correction_ = Multicalibration(inputs, self._seed()).fit(
+            to_tensor(pred[counted]),
+            to_tensor(target[rows][counted]),
+            Identity(),
+            None if weight is None else to_tensor(weight[rows][counted]),
+            self._features.encode(training.table),
+            group,
         )
+        self.ratio_: RatioFit = self.correction_.measured
         self.regressor_ = fitting.regressor if isinstance(self.cv, str) else fitting(X, target)
         return self
 
@@ -138,20 +138,16 @@ class MulticalibratedRegressor(MetaRegressor):
         """
         X = self._check_features(X)
         pred = predict_1d(self.regressor_, X)
-        if self.ratio_.model is not None:
-            pred = np.maximum(pred, self.ratio_.least)
-            table = _with_prediction(self._segments(X), pred)
-            x = self._features.encode(table)
-            pred = pred * predict(self.ratio_.model, Dataset(x, torch.zeros(len(pred)))).double().numpy()
-        return self._to_amounts(pred, exposure)
+        x = self._features.encode(self._segments(X))
+        with torch.no_grad():
+            corrected = self.correction_(to_tensor(pred), x)
+        return self._to_amounts(np.asarray(corrected.numpy()), exposure)
 
     def composition(self) -> Composition:
         check_is_fitted(self)
-        if self.ratio_.model is None:
+        if not self.ratio_.kept:
             return Composition([self.regressor_], WeightedMean([1.0]), per_exposure=self.by_exposure_)
-        formula = MulticalibratedFormula(
-            ServedModel(self.ratio_.model.eval(), self._features.graphs(text=False)), self.ratio_.least
-        )
+        formula = MulticalibratedFormula(self.correction_, ServedColumns(self._features.graphs(text=False)))
         names = feature_names(self)
         columns = [names.index(each.name) for each in formula.columns]
         return Composition([self.regressor_], formula, columns, per_exposure=self.by_exposure_)
@@ -184,43 +180,30 @@ class MulticalibratedFormula(nn.Module):
     """m·r from the prediction m (1, n) and, after it, the columns of X that describe segments.
 
     Args:
-        ratio: the model of r, whose inputs are these columns and the prediction.
-        least: predictions below this are raised to it.
+        correction: the fitted correction, which reads the encoded columns.
+        columns: how the columns are encoded.
 
     """
 
-    def __init__(self, ratio: ServedModel, least: float) -> None:
+    def __init__(self, correction: Multicalibration, columns: ServedColumns) -> None:
         super().__init__()
-        self.columns = [each for each in ratio.inputs if each.name != _PREDICTION]
+        self.columns = columns.inputs
         for each in self.columns:
             if each.several or str(each.type) not in ("double", "int64"):
                 raise ValueError(f"column {each.name!r} holds no numbers, as a graph needs them: encode it in X first")
-        # In a tuple, so that the module is not registered: in single precision, numbers could change their segment.
-        self.ratio, self.least = (WithLookups(ratio.eval()),), least
+        # In a tuple, so that the modules are not registered: in single precision, numbers could change their segment.
+        self.parts = (WithLookups(columns.eval()), correction.eval())
 
     def forward(self, predictions: Tensor) -> Tensor:
         """Predictions (n,)."""
-        amount = predictions[0].clamp(min=self.least)
-        columns = {_PREDICTION: amount.double()}
+        columns = {}
         for each, values in zip(self.columns, predictions[1:], strict=True):
             columns[each.name] = values.double() if each.dtype == "float64" else _whole_numbers(values)
-        return amount * self.ratio[0](columns)["prediction"].to(amount.dtype)  # type: ignore[no-any-return]
+        encode, correct = self.parts
+        return correct(predictions[0], encode(columns))  # type: ignore[no-any-return]
 
 
 def _whole_numbers(values: Tensor) -> Tensor:
     """Ids that a matrix of floats holds; NaN is a missing one."""
     missing = values.isnan()
     return torch.where(missing, MISSING, torch.where(missing, 0.0, values).long())
-
-
-def _encode(rows: TrainingRows, pred: Array) -> tuple[Features, Dataset]:
-    """Features of the columns of segments and of the prediction, fitted to the rows, and the encoded rows."""
-    table = _with_prediction(rows.table, pred)
-    guessed = replace(rows, table=table).guess()
-    columns = {**guessed.columns, _PREDICTION: Number()}
-    features = Features(columns).fit(table)
-    return features, features.to_dataset(table, rows.target, rows.weight)
-
-
-def _with_prediction(table: "pa.Table", pred: Array) -> "pa.Table":
-    return table.append_column(_PREDICTION, need("pyarrow").array(pred))

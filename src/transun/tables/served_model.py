@@ -11,10 +11,48 @@ from transun.data.kinds.graph import ColumnGraph, GraphInput, Lookup
 from transun.models.inference_layout import MergedModel
 from transun.models.network import Model
 
-__all__ = ["IntegerLookup", "ServedModel", "WithLookups"]
+__all__ = ["IntegerLookup", "ServedColumns", "ServedModel", "WithLookups"]
 
 
-class ServedModel(nn.Module):
+class ServedColumns(nn.Module):
+    """Encodes the columns of a table: the first part of what an exported graph computes.
+
+    Args:
+        columns: how each column is encoded.
+
+    """
+
+    def __init__(self, columns: Sequence[ColumnGraph]) -> None:
+        super().__init__()
+        self.columns = nn.ModuleList(columns)
+
+    @property
+    def inputs(self) -> list[GraphInput]:
+        """The columns that are read, each once."""
+        return list({each.name: each for each in self.coded_inputs.values()}.values())
+
+    @property
+    def coded_inputs(self) -> dict[str, GraphInput]:
+        """What `forward` reads, by its name there: ids are replaced by their codes before.
+
+        Two columns may read one column of the table, and look its ids up in different vocabularies.
+        """
+        return {_key(number, each): each for number, column in enumerate(self.graphs) for each in column.inputs}
+
+    @property
+    def graphs(self) -> list[ColumnGraph]:
+        """How each column is encoded."""
+        return [cast(ColumnGraph, column) for column in self.columns]
+
+    def forward(self, columns: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """The encoded columns."""
+        x: dict[str, Tensor] = {}
+        for number, column in enumerate(self.graphs):
+            x |= column({each.name: columns[_key(number, each)] for each in column.inputs})
+        return x
+
+
+class ServedModel(ServedColumns):
     """Encodes the columns, runs the network and reads the head: what an exported graph computes.
 
     Args:
@@ -35,28 +73,15 @@ class ServedModel(nn.Module):
         levels: Sequence[float] = (),
         exposure: GraphInput | None = None,
     ) -> None:
-        super().__init__()
-        self.model, self.columns = model, nn.ModuleList(columns)
+        super().__init__(columns)
+        self.model = model
         self.original, self.levels, self.exposure = original, tuple(levels), exposure
 
     @property
-    def inputs(self) -> list[GraphInput]:
-        """The columns that are read, each once."""
-        return list({each.name: each for each in self.coded_inputs.values()}.values())
-
-    @property
     def coded_inputs(self) -> dict[str, GraphInput]:
-        """What `forward` reads, by its name there: ids are replaced by their codes before.
-
-        Two columns may read one column of the table, and look its ids up in different vocabularies.
-        """
-        columns = {_key(number, each): each for number, column in enumerate(self.graphs) for each in column.inputs}
+        """What `forward` reads, the exposure among it."""
+        columns = super().coded_inputs
         return columns if self.exposure is None else columns | {self.exposure.name: self.exposure}
-
-    @property
-    def graphs(self) -> list[ColumnGraph]:
-        """How each column is encoded."""
-        return [cast(ColumnGraph, column) for column in self.columns]
 
     @property
     def outputs(self) -> list[str]:
@@ -65,10 +90,7 @@ class ServedModel(nn.Module):
 
     def forward(self, columns: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Predictions (B,), those before debiasing (B,), and quantiles (B, levels), as far as they are asked for."""
-        x: dict[str, Tensor] = {}
-        for number, column in enumerate(self.graphs):
-            x |= column({each.name: columns[_key(number, each)] for each in column.inputs})
-        return self.to_amounts(self.read(x), columns)
+        return self.to_amounts(self.read(super().forward(columns)), columns)
 
     def to_amounts(self, outputs: Mapping[str, Tensor], columns: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Outputs that are rates times the exposures of the rows; unchanged where there is no exposure."""
@@ -122,9 +144,9 @@ class IntegerLookup(nn.Module):
 
 
 class WithLookups(nn.Module):
-    """A served model that takes whole numbers as ids, and looks up their codes itself."""
+    """Served columns, or a served model, that take whole numbers as ids and look up their codes themselves."""
 
-    def __init__(self, served: ServedModel) -> None:
+    def __init__(self, served: ServedColumns) -> None:
         super().__init__()
         self.served = served
         coded = {name: each for name, each in served.coded_inputs.items() if each.lookup is not None}
@@ -133,7 +155,7 @@ class WithLookups(nn.Module):
         self.lookups = nn.ModuleList(IntegerLookup(each.lookup) for each in coded.values() if each.lookup is not None)
 
     def forward(self, columns: dict[str, Tensor]) -> dict[str, Tensor]:
-        """The outputs of the served model."""
+        """What the served columns or the served model give."""
         lookups = zip(self.names, self.lookups, strict=True)
         codes = {name: lookup(columns[source]) for (name, source), lookup in lookups}
         return self.served({**columns, **codes})  # type: ignore[no-any-return]

@@ -1,5 +1,6 @@
 """Training: `fit` and its settings, corrections of what is trained, and predictions and metrics of a model."""
 
+from transun.corrections.multicalibration import RatioFit, fit_ratio
 from transun.support.group import Group, current_group
 from transun.training.averaging import EMA, Averaging, Tail
 from transun.training.batches import BatchSource, LocalRows, RowBatch
@@ -9,7 +10,7 @@ from transun.training.evaluation import evaluate, measure, predict
 from transun.training.fusion import fuse
 from transun.training.history import Check, History, Step
 from transun.training.loop import fit
-from transun.training.multicalibration import RatioFit, fit_ratio, multicalibrate
+from transun.training.multicalibration import multicalibrate
 from transun.training.optimisers import (
     SGD,
     Adagrad,

@@ -10,7 +10,6 @@ from transun.backbones.boosting import GrownForest, grow
 from transun.data import Dataset, hashing
 from transun.heads import PointHead, Scaled
 from transun.models.network import Model
-from transun.training.evaluation import BATCH
 from transun.transforms import Identity
 
 __all__ = ["LARGE_TREES", "SMALL_TREES", "fit_trees", "forest_model"]
@@ -57,7 +56,7 @@ def fit_trees(
     """
     fold = (hashing.uniform(torch.arange(len(data.y)), seed, "boosting.means") * _FOLDS).long()
     grown = grow(data, valid, inputs, settings, fold, booster=booster, seed=seed, seconds=seconds, progress=progress)
-    return _with_total(forest_model(grown, seed), data)
+    return forest_model(grown.balanced(data), seed)
 
 
 def forest_model(grown: GrownForest, seed: int = 0) -> Model:
@@ -69,15 +68,3 @@ def forest_model(grown: GrownForest, seed: int = 0) -> Model:
     torch.nn.init.zeros_(output.bias)  # type: ignore[arg-type]
     model.prepared = True
     return model.eval()
-
-
-@torch.no_grad()
-def _with_total(model: Model, data: Dataset) -> Model:
-    """The model times the factor that makes the total of these rows right."""
-    predicted = total = 0.0
-    for batch in data.batches(BATCH):
-        weight = torch.ones_like(batch.y).double() if batch.weight is None else batch.weight.double()
-        predicted += float((model(batch.x).double() * weight).sum())
-        total += float((batch.y.double() * weight).sum())
-    model.network.outputs[0].weight.mul_(total / predicted)  # type: ignore[operator]
-    return model

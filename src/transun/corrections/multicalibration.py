@@ -1,0 +1,295 @@
+"""Multicalibration of amounts: totals that are right in every segment at once, by one factor that trees learn."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+import torch
+from torch import Tensor, nn
+
+from transun.backbones import Trees
+from transun.backbones.boosters import Booster, Boosting, default_booster
+from transun.backbones.boosting import GrownForest, grow
+from transun.corrections.correction import Correction, HeldOutRows
+from transun.data import hashing
+
+__all__ = ["Change", "Multicalibration", "RatioFit", "fit_ratio"]
+
+# Small trees, each of which can tell apart the values of three columns together.
+_TREES = Boosting(power=1.0, leaves=8, rate=0.1, by_means=True, most_trees=1000, stop_by="deviance")
+# Standard deviations of ln(y/ŷ) between segments that are tried: first those in the middle, then the next one on the
+# better side.
+_SPREADS = (0.03, 0.1, 0.3, 1.0)
+_FOLDS = 5
+# With fewer rows in a fold, or in half of one, there is nothing to decide by.
+_FEWEST_ROWS, _FEWEST_HALF = 200, 40
+# A few huge targets can hide what squared errors say: if the deviance falls by so many standard errors, it is enough
+# that they do not rise by more than one of their own.
+_SURE = 3.0
+# Predictions are raised to this share of the mean target, because no factor could lift a prediction of zero.
+_LEAST_SHARE = 1e-3
+# The name under which trees see the prediction itself; no column of a table is likely to have it.
+_PREDICTION = "prediction to be corrected"
+
+
+@dataclass(frozen=True)
+class Change:
+    """The change of a cost of rows, relative to the cost before, with its standard error; below 0 is better."""
+
+    value: float
+    error: float
+
+    def falls(self, errors: float) -> bool:
+        """Whether the cost fell by more than so many standard errors."""
+        return self.value + errors * self.error < 0.0
+
+
+@dataclass(frozen=True)
+class RatioFit:
+    """The ratio y/ŷ of a row as the mean of forests, or none where unseen rows did not call for one.
+
+    Args:
+        forests: each gives a ratio; without any the ratio is 1 everywhere.
+        rows: how many rows they were learned from.
+        spread: the standard deviation of ln(y/ŷ) between segments that fits best.
+        deviance: how the Poisson deviance of rows that decided nothing else changes.
+        squares: how their squared error changes.
+        least: predictions below this are raised to it before they are multiplied.
+
+    """
+
+    forests: tuple[GrownForest, ...]
+    rows: int
+    spread: float = math.nan
+    deviance: Change = Change(0.0, 0.0)
+    squares: Change = Change(0.0, 0.0)
+    least: float = 0.0
+
+    @property
+    def kept(self) -> bool:
+        """Whether there is a ratio other than 1."""
+        return bool(self.forests)
+
+    def __str__(self) -> str:
+        if math.isnan(self.spread):
+            fewest = _FOLDS * _FEWEST_ROWS
+            return f"not multicalibrated: it takes {fewest:,} rows in many groups, and there are {self.rows:,} rows"
+        changes = (
+            f"on rows that decided nothing else, the deviance changes by {_percent(self.deviance)} and the squared "
+            f"error by {_percent(self.squares)}"
+        )
+        if not self.kept:
+            return f"not multicalibrated, because no factor by segment is clearly better: {changes}"
+        return f"multicalibrated by {self.rows:,} rows: {changes}"
+
+
+class Multicalibration(Correction):
+    """ŷ = T⁻¹(u)·r(x, T⁻¹(u)): the ratio r makes totals right in every segment of all columns together, for y ≥ 0.
+
+    A model can have the total right and be wrong in one country by as much as it is wrong in another the other way.
+    Boosted trees look for segments, of any columns together and of the prediction itself, where Σy differs from Σŷ; see
+    `fit_ratio`. The ratio is kept only if rows that were left out confirm it, and takes a thousand rows to learn:
+    otherwise the correction changes nothing, and `measured` says so in words.
+
+    Without columns it corrects by level of the prediction alone, in steps, and a head can wear it. With columns it
+    needs them at every prediction: `MulticalibratedRegressor` and `transun debias --by` pass them on, and
+    `multicalibrate` puts the ratio of a network beside it.
+
+    Args:
+        inputs: names the encoded columns that describe segments; None: the prediction alone does.
+        seed: of the folds and the trees.
+        forests: the shapes of the trees that `fit` has learned; nothing to be set.
+
+    Attributes:
+        measured: what `fit` has measured; of no rows before it, and after loading.
+
+    >>> segment = {"a": torch.arange(1000) % 2}
+    >>> pred, y = torch.full((1000,), 2.0), torch.where(segment["a"] == 0, 1.0, 3.0)
+    >>> correction = Multicalibration(Trees(ids={"a": 2})).fit(pred, y, Identity(), x=segment)
+    >>> [round(value, 1) for value in correction(pred[:2], {"a": torch.tensor([0, 1])}).tolist()]
+    [1.0, 3.0]
+
+    """
+
+    units: Tensor
+    least: Tensor
+    measured: RatioFit = RatioFit((), rows=0)
+
+    def __init__(self, inputs: Trees | None = None, seed: int = 0, forests: Sequence[Trees] = ()) -> None:
+        super().__init__()
+        self.inputs, self.seed, self.forests = inputs, seed, tuple(forests)
+        self.stages = nn.ModuleList(trees.forest() for trees in self.forests)
+        self.register_buffer("units", torch.ones(len(self.forests)))
+        self.register_buffer("least", torch.zeros(()))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of `inputs`."""
+        return () if self.inputs is None else (*self.inputs.ids, *self.inputs.bags, *self.inputs.numeric)
+
+    def _fitted(self, rows: HeldOutRows) -> Self:
+        amount = self.transform.inverse(rows.u).cpu()
+        x = {name: column.cpu() for name, column in rows.x.items()}
+        group = None if rows.group is None else rows.group.cpu()
+        measured = fit_ratio(
+            x | {_PREDICTION: amount.float()},
+            rows.y.cpu(),
+            amount,
+            self._tree_inputs(),
+            weight=rows.weight.cpu(),
+            group=group,
+            seed=self.seed,
+            progress=False,
+        )
+        fitted = type(self)(self.inputs, self.seed, [each.trees for each in measured.forests]).on(self.transform)
+        fitted.stages = nn.ModuleList(each.forest for each in measured.forests)
+        fitted.units.copy_(torch.tensor([each.unit for each in measured.forests]))
+        fitted.least.fill_(measured.least if measured.kept else 0.0)
+        fitted.measured = measured
+        return fitted.to(rows.u.device)
+
+    def _corrected(self, u: Tensor, x: Mapping[str, Tensor]) -> Tensor:
+        amount = self.transform.inverse(u)
+        if not self.forests:
+            return amount
+        # Only what a fit has learned may raise a prediction: `least` of an unfitted correction is 0.
+        amount = torch.where(self.least > 0.0, amount.clamp(min=self.least.to(u.dtype)), amount)
+        columns = dict(x) | {_PREDICTION: amount.float()}
+        ratios = [unit * stage(columns).squeeze(-1) for stage, unit in zip(self.stages, self.units, strict=True)]
+        return amount * torch.stack(ratios).mean(0).to(u.dtype)
+
+    def _tree_inputs(self) -> Trees:
+        if self.inputs is None:
+            return Trees(numeric=(_PREDICTION,))
+        return replace(self.inputs, numeric=(*self.inputs.numeric, _PREDICTION))
+
+
+@torch.no_grad()
+def fit_ratio(
+    x: Mapping[str, Tensor],
+    y: Tensor,
+    pred: Tensor,
+    inputs: Trees,
+    *,
+    weight: Tensor | None = None,
+    group: Tensor | None = None,
+    booster: Booster | None = None,
+    seed: int = 0,
+    progress: bool | None = None,
+) -> RatioFit:
+    """Learn r(x) ≈ E[y|x] / ŷ(x) by Poisson deviance with ln ŷ as offset, where rows that were left out confirm it.
+
+    The deviance of y from ŷ·r is ŷ times that of y/ŷ from r, so that trees of the ratio, weighted by ŷ, are trees of
+    the amount with an offset. Its gradient in a leaf is Σ(ŷ·r - y): boosting stops only where no segment that a
+    small tree can describe has a wrong total.
+
+    A small segment shows a ratio by chance. So the value of a leaf is multiplied by the credibility P / (P + φ/τ²): P
+    is the amount predicted for its rows, once the total is right, φ the variance of y in units of its mean, and τ the
+    spread of true ratios between segments. Of some τ the one that suits rows left out best is taken. An id with many
+    values is seen by its ratio, shrunk in the same way.
+
+    Five times a fifth of the rows is left out. One half of it ends the boosting and chooses τ. The other half decides
+    nothing but whether the factor is kept: both its deviance and its squared error must fall by more than their
+    standard errors; or the deviance by more than three, where the squared error does not rise by more than one. The
+    ratio is the mean of the five.
+
+    Args:
+        x: encoded columns of the rows.
+        y: their targets (n,), not negative.
+        pred: predictions (n,) of these rows by a model that was not trained on them.
+        inputs: names the columns of segments.
+        weight: what each row counts (n,), above 0; None counts every row once.
+        group: of each row (n,); rows of one group are left out together. None: every row is a group.
+        booster: the library for trees; None takes LightGBM where it is installed, else scikit-learn.
+        seed: of the folds and the trees.
+        progress: show progress bars; None shows them on a terminal.
+
+    """
+    if bool((y < 0.0).any()):
+        row = int((y < 0.0).nonzero()[0])
+        raise ValueError(f"multicalibration is for amounts: the target of row {row} is {y[row]:g}, below 0")
+    y, pred = y.double(), pred.double()
+    weight = torch.ones_like(y) if weight is None else weight.double()
+    unit = torch.arange(len(y)) if group is None else torch.unique(group, return_inverse=True)[1]
+    mean = float((y * weight).sum() / weight.sum())
+    draw = hashing.uniform(unit, seed, "multicalibration.fold") * _FOLDS
+    # The first half of a fold ends the boosting and chooses the spread, the second decides.
+    fold, decides = draw.long(), draw - draw.floor() >= 0.5
+    smallest = int(torch.bincount((2.0 * draw).long(), minlength=2 * _FOLDS).min())
+    if len(y) < _FOLDS * _FEWEST_ROWS or smallest < _FEWEST_HALF or not mean > 0.0:
+        return RatioFit((), len(y))
+    least = _LEAST_SHARE * mean
+    offset = pred.clamp(min=least)
+    # What a leaf's rows amount to, and how noisy they are, is meant for predictions whose total is right.
+    scaled = offset * (mean * weight.sum() / (offset * weight).sum())
+    rows = _RatioRows(x, y / offset, weight * scaled / mean)
+    noise = float((weight * (y - scaled).square() / (scaled * mean)).sum() / weight.sum())
+    booster = booster or default_booster()
+
+    def attempt(spread: float) -> tuple[float, float, list[GrownForest], Tensor]:
+        """The deviance of the rows that choose, the spread, the forests and the factor of every row left out."""
+        trees = replace(_TREES, shrinkage=noise / spread**2)
+        forests = []
+        for number in range(_FOLDS):
+            learn, stop = rows.take(fold != number), rows.take((fold == number) & ~decides)
+            means = (hashing.uniform(torch.arange(len(learn.y)), seed + number, "boosting.means") * _FOLDS).long()
+            grown = grow(learn, stop, inputs, trees, means, booster=booster, seed=seed + number, progress=progress)
+            forests.append(grown.balanced(learn))
+        factor = _left_out(forests, rows, fold)
+        return float((weight * _deviance(y, offset * factor))[~decides].sum()), spread, forests, factor
+
+    smallest_spread, narrow, wide, largest_spread = _SPREADS
+    trials = [attempt(narrow), attempt(wide)]
+    trials.append(attempt(largest_spread if trials[1][0] < trials[0][0] else smallest_spread))
+    _, spread, forests, factor = min(trials, key=lambda trial: trial[0])
+    deviance, squares = (
+        _change(weight * cost(y, pred.clamp(min=low)), weight * cost(y, offset * factor), unit, decides)
+        for cost, low in ((_deviance, least), (_squares, -math.inf))
+    )
+    kept = (deviance.falls(1.0) and squares.falls(1.0)) or (deviance.falls(_SURE) and squares.falls(-1.0))
+    return RatioFit(tuple(forests) if kept else (), len(y), spread, deviance, squares, least)
+
+
+@dataclass(frozen=True)
+class _RatioRows:
+    """Columns of rows, their ratios y/ŷ and the weights of these."""
+
+    x: Mapping[str, Tensor]
+    y: Tensor
+    weight: Tensor
+
+    def take(self, chosen: Tensor) -> "_RatioRows":
+        return _RatioRows(
+            {name: column[chosen] for name, column in self.x.items()}, self.y[chosen], self.weight[chosen]
+        )
+
+
+def _left_out(forests: Sequence[GrownForest], rows: _RatioRows, fold: Tensor) -> Tensor:
+    """The factor of each row (n,) by the forest that was not fitted to its fold."""
+    factor = torch.empty_like(rows.y)
+    for number, each in enumerate(forests):
+        inside = fold == number
+        factor[inside] = each.amounts(rows.take(inside).x)
+    return factor
+
+
+def _deviance(y: Tensor, pred: Tensor) -> Tensor:
+    """Half the Poisson deviance of each row: ŷ - y + y·ln(y/ŷ)."""
+    return pred - y + torch.xlogy(y, y / pred)
+
+
+def _squares(y: Tensor, pred: Tensor) -> Tensor:
+    return (y - pred).square()
+
+
+def _change(before: Tensor, after: Tensor, unit: Tensor, chosen: Tensor) -> Change:
+    """The relative change of the cost of the chosen rows; rows of one unit are not independent of each other."""
+    total = float(before[chosen].sum())
+    of_units = torch.zeros(int(unit.max()) + 1, dtype=torch.float64)
+    of_units.index_add_(0, unit[chosen], (after - before)[chosen])
+    return Change(float(of_units.sum()) / total, float(of_units.square().sum().sqrt()) / total)
+
+
+def _percent(change: Change) -> str:
+    return f"{100 * change.value:+.2f} ± {100 * change.error:.2f} %"
