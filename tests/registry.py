@@ -91,6 +91,8 @@ def all_heads() -> list[Head]:
         Corrected(heads.ZILN(), corrections.TotalRatio()),
         Corrected(some, corrections.TotalRatio()),
         heads.ProbabilisticGTS(heads.LogMSE()),
+        heads.Multicalibrated(),
+        heads.Credible(heads.Multicalibrated(), credibility=0.4, factor=1.3),
         heads.Adjusted(heads.Poisson(), heads.Poisson()),
         heads.Adjusted(some, heads.Poisson()),
     ]

@@ -9,7 +9,7 @@ from registry import name
 from transun.backbones import Constant, Custom, EmbeddingMLP
 from transun.corrections import BinnedSmearing, NormalTheory, SecondOrder, Smearing, SmoothIsotonic
 from transun.data import Dataset, OrderLog
-from transun.heads import MSE, LogMSE, Scaled
+from transun.heads import MSE, Credible, LogMSE, Multicalibrated, Scaled
 from transun.losses import absolute, squared
 from transun.metrics import PGR, XAUC
 from transun.models.network import Model
@@ -17,7 +17,7 @@ from transun.models.spec import dumps
 from transun.models.user_module import debias
 from transun.schemes import Additive, ReciprocalPoint
 from transun.training.averaging import EMA
-from transun.training.calibration import balance, calibrate
+from transun.training.calibration import balance, calibrate, shrink
 from transun.training.evaluation import evaluate, measure, predict
 from transun.training.loop import fit
 from transun.training.optimisers import SGD, Adam, AdamW, linear
@@ -133,6 +133,32 @@ class TestCalibrate:
     def test_untrained_models_are_refused(self):
         with pytest.raises(ValueError, match="fit it first"):
             calibrate(Model(NETWORK, LogMSE()), HELD_OUT, Smearing())
+
+
+class TestShrink:
+    def test_a_branch_that_has_learned_noise_is_not_believed(self):
+        """Ratios that have nothing to do with the targets: c is a slope around 0 of standard error 0.6/√2000 at most.
+
+        Where the slope is negative, c is 0. The total of the rows is right in any case.
+        """
+        generator = torch.Generator().manual_seed(0)
+        x = {"a": torch.randn(2_000, generator=generator)}
+        data = Dataset(x, torch.rand(2_000, generator=generator) + 0.5)
+        model = Model(EmbeddingMLP(numeric=("a",), hidden=(4,)), Multicalibrated(MSE(), shared="all"))
+        model.prepare(data.targets())
+        with torch.no_grad():
+            model.network.outputs[0].weight.zero_()
+            model.network.outputs[1].weight.fill_(1.0)
+        shrunk = shrink(model, data)
+        assert shrunk.head.credibility < 0.1
+        assert float(predict(shrunk, data).double().sum() / data.y.double().sum()) == pytest.approx(1.0, rel=1e-5)
+        assert isinstance(shrunk.head, Credible)
+        assert dumps(model.head).startswith("Scaled(GTS(")
+
+    def test_heads_without_a_bias_branch_are_refused(self):
+        model = Model(Constant(), LogMSE()).prepare(Y)
+        with pytest.raises(ValueError, match="has none"):
+            shrink(model, DATA)
 
 
 class TestDebias:

@@ -15,6 +15,7 @@ from transun.heads.gts import GTS, LogSUN, SqrtSUN, TranSUN
 from transun.heads.head import Branch, Head, RankingPairs, Raw, Wrapper
 from transun.heads.mdme import MDME, expected_bucket, most_likely_bucket
 from transun.heads.mixture import GaussianMixture, LogNormalMixture
+from transun.heads.multicalibrated import Credible, Multicalibrated
 from transun.heads.optdist import OptDist, hard_gate, soft_gate
 from transun.heads.point import MAE, MSE, LogMAE, LogMSE, PointHead
 from transun.heads.probabilistic import ProbabilisticGTS
@@ -43,6 +44,7 @@ __all__ = [
     "Blend",
     "Branch",
     "Corrected",
+    "Credible",
     "Gamma",
     "GaussianMixture",
     "Head",
@@ -51,6 +53,7 @@ __all__ = [
     "LogNormal",
     "LogNormalMixture",
     "LogSUN",
+    "Multicalibrated",
     "OptDist",
     "PointHead",
     "Poisson",

@@ -4,7 +4,7 @@ from transun.corrections.multicalibration import RatioFit, fit_ratio
 from transun.support.group import Group, current_group
 from transun.training.averaging import EMA, Averaging, Tail
 from transun.training.batches import BatchSource, LocalRows, RowBatch
-from transun.training.calibration import balance, calibrate
+from transun.training.calibration import balance, calibrate, shrink
 from transun.training.engine import Compiled, Eager, Engine
 from transun.training.evaluation import evaluate, measure, predict
 from transun.training.fusion import fuse
@@ -64,4 +64,5 @@ __all__ = [
     "multicalibrate",
     "plain_recipe",
     "predict",
+    "shrink",
 ]
