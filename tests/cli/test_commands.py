@@ -305,6 +305,20 @@ def test_debias_makes_a_column_of_predictions_add_up(here, run):
     assert table.columns == [*frame.columns, "corrected"]
 
 
+def test_debias_by_segments_makes_each_of_them_add_up(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    country = rng.choice(["FR", "IT"], 1_600)
+    amount = np.where(country == "FR", 5.0, 20.0) * rng.gamma(4.0, 0.25, 1_600)
+    pl.DataFrame({"country": country, "amount": amount, "predicted": 10.0}).write_csv("scored.csv")
+    line = ("debias", "scored.csv", "--target", "amount", "--pred", "predicted", "--out", "c.csv", "--json")
+    assert "multicalibration" not in [each["name"] for each in json.loads(run(*line).out)["outcomes"]]
+    assert json.loads(run(*line, "--by", "country").out)["chosen"] == "multicalibration"
+    sums = pl.read_csv("c.csv").group_by("country").agg(pl.col("amount", "corrected").sum())
+    # 800 amounts of a country are known to 0.5/√800 = 1.8 %, and taught as many.
+    assert (sums["corrected"] / sums["amount"]).to_list() == pytest.approx([1.0, 1.0], abs=0.1)
+
+
 def test_debias_puts_a_branch_beside_a_model(here, run):
     call = ("debias", "low", "many.parquet", "--epochs", 20, "--batch-size", 256, "--out", "d", "--json")
     found = json.loads(run(*call).out)

@@ -6,7 +6,7 @@ import pytest
 from transun.diagnosis import diagnose
 from transun.diagnosis.advice import advise, choose_head, variance_power_by_bins
 from transun.diagnosis.candidates import log_like
-from transun.diagnosis.correction_trials import FOLDS, correction_trials, out_of_fold, run_trials
+from transun.diagnosis.correction_trials import FOLDS, TrialRows, correction_trials, fit_folds, out_of_fold, run_trials
 from transun.diagnosis.result import Verdict
 from transun.metrics import Estimate
 from transun.models.spec import dumps, loads
@@ -21,9 +21,8 @@ def biased(rows=20_000, sigma=0.8, seed=0):
 
 def test_every_correction_repairs_the_total_of_a_log_model():
     y, pred, fold = biased()
-    found = run_trials(
-        correction_trials(log_like(y), PowerVariance(2.0), len(y)), y, pred, np.ones_like(y), fold, False
-    )
+    trials = correction_trials(log_like(y), PowerVariance(2.0), len(y))
+    found = [each.result for each in run_trials(trials, TrialRows(y, pred, np.ones_like(y)), fold, False)]
     assert found[0].pgr.value == pytest.approx(np.exp(-0.32), rel=0.05)
     assert len(found) == 5
     for result in found[1:]:
@@ -31,14 +30,19 @@ def test_every_correction_repairs_the_total_of_a_log_model():
         assert result.nrmse.value < found[0].nrmse.value
 
 
+def corrected(trial, y, pred, fold):
+    rows = TrialRows(y, pred, np.ones_like(y))
+    return out_of_fold(trial, fit_folds(trial, rows, fold), rows, fold)
+
+
 def test_a_row_does_not_see_itself():
     """Changing one target changes the corrected predictions of other folds only."""
     y, pred, fold = biased(rows=1000)
     for trial in correction_trials(log_like(y), PowerVariance(1.0), len(y)):
-        before = out_of_fold(trial, y, pred, np.ones_like(y), fold)
+        before = corrected(trial, y, pred, fold)
         spoiled = y.copy()
         spoiled[7] = 1e6
-        after = out_of_fold(trial, spoiled, pred, np.ones_like(y), fold)
+        after = corrected(trial, spoiled, pred, fold)
         own = fold == fold[7]
         np.testing.assert_array_equal(after[own], before[own])
         assert not np.array_equal(after[~own], before[~own])

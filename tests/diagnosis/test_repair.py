@@ -10,6 +10,8 @@ pytest.importorskip("scipy")
 pytest.importorskip("pyarrow")
 
 SIGMA = 0.8
+# Actual to predicted amounts, by shop.
+FACTOR = {"a": 0.5, "b": 2.0, "c": 1.0}
 
 
 def table(rows=3000, seed=0):
@@ -89,3 +91,53 @@ def test_many_rows_are_corrected_by_what_a_sample_teaches(monkeypatch):
     total = found.corrected(data).sum() / data["y"].sum()
     # The error of the total of the sample, σ of y over its mean by the root of its rows, three times.
     assert total == pytest.approx(1.0, abs=3 * data["y"].std() / data["y"].mean() / found.sampled**0.5)
+
+
+class TestSegments:
+    """Predictions that are twice the truth in one shop, half of it in another and right in a third."""
+
+    @pytest.fixture(scope="class")
+    @staticmethod
+    def data():
+        rng = np.random.default_rng(0)
+        shop = rng.choice(["a", "b", "c"], 2000)
+        p = rng.uniform(5.0, 15.0, 2000)
+        # Gamma of shape 4: the standard deviation of an amount is half of its mean.
+        y = p * np.vectorize(FACTOR.get)(shop) * rng.gamma(4.0, 0.25, 2000)
+        return {"y": np.where(np.arange(2000) % 10 == 0, np.nan, y), "truth": y, "p": p, "shop": shop}
+
+    @pytest.fixture(scope="class")
+    @staticmethod
+    def repaired(data):
+        return repair(data, ColumnNames("y", "p", by=("shop",)), progress=False)
+
+    def test_segments_are_put_right_for_rows_with_and_without_a_target(self, data, repaired):
+        assert repaired.chosen == "multicalibration"
+        corrected, known = repaired.corrected(data), np.isfinite(data["y"])
+        for shop in FACTOR:
+            for rows in (known, ~known):
+                inside = rows & (data["shop"] == shop)
+                noise = 0.5 / np.sqrt(inside.sum())
+                # The rows learned from have their own noise, at most as large.
+                assert corrected[inside].sum() / data["truth"][inside].sum() == pytest.approx(1.0, abs=5 * noise)
+
+    def test_no_row_sees_its_own_target(self, data, repaired):
+        row = int(np.flatnonzero(np.isfinite(data["y"]))[7])
+        spoiled = data | {"y": np.where(np.arange(2000) == row, 1e4, data["y"])}
+        names = ColumnNames("y", "p", by=("shop",))
+        again = repair(spoiled, names, method="multicalibration", progress=False).corrected(spoiled)
+        before = repaired.corrected(data)
+        assert again[row] == pytest.approx(before[row], rel=1e-12)
+        assert not np.allclose(again, before, rtol=1e-6)
+
+    @pytest.mark.parametrize(
+        ("change", "by", "message"),
+        [
+            ({}, ("p",), "column 'p' holds numbers to be corrected"),
+            ({"shop": ["a"] * 2000}, ("shop",), "shop: one value in every row"),
+            ({"y": np.where(np.arange(2000) == 3, -2.0, 9.0)}, ("shop",), "column 'y' is -2 in row 3"),
+        ],
+    )
+    def test_mistakes(self, data, change, by, message):
+        with pytest.raises(ValueError, match=message):
+            repair(data | change, ColumnNames("y", "p", by=by), progress=False)

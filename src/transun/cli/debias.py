@@ -77,8 +77,9 @@ def debias(
     """Make totals right: of a saved model by a bias branch beside it, or of a column of predictions by a correction.
 
     A table gets a column "corrected": rows with a target by a correction learned from the other folds, rows without one
-    by a correction learned from all rows with one. A model keeps its weights as the start and gains a branch that
-    learns its bias (GTS).
+    by a correction learned from all rows with one. With --by, a correction that makes totals right in every segment of
+    these columns is tried too: --method multicalibration insists on it. A model keeps its weights as the start and
+    gains a branch that learns its bias (GTS).
     Exit codes: 0 done, 2 a mistake in the call or the data, 130 interrupted.
 
     Example: transun debias scored.csv --target gmv --pred predicted --out corrected.parquet
@@ -127,5 +128,5 @@ def debias(
     from transun.cli.debias_table import debias_table
     from transun.diagnosis.reading import ColumnNames
 
-    names = ColumnNames(target, pred, weight, exposure=exposure)
+    names = ColumnNames(target, pred, weight, tuple(by or ()), exposure)
     debias_table(source, names, method, seed, out or Path("corrected.parquet"), as_json, progress)

@@ -67,7 +67,8 @@ def _write(source: Path, repaired: "Repair", out: Path, progress: bool | None) -
     columns = column_names(source)
     # Types are for the correction; from CSV to CSV, all columns pass through as they are written.
     kept = open_columns(source, [], columns, verbatim=columns if writes_plain_text(out) else ())
-    typed = open_columns(source, repaired.correct.names.numbers)
+    names = repaired.correct.names
+    typed = open_columns(source, names.numbers, names.by)
     with Progress("correcting", kept.size, progress) as bar, writing(out) as write:
         for rows, numbers in zip(kept.chunks(), typed.chunks(), strict=True):
             write(rows.table.append_column(_CORRECTED, need("pyarrow").array(repaired.correct(numbers))))

@@ -1,12 +1,21 @@
 """Corrections tried on the data: each is learned on four fifths of the rows and applied to the rest, five times."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from transun.corrections import BinnedSmearing, Correction, SlopeByLevel, Smearing, SmoothIsotonic
+from transun.backbones import Trees
+from transun.corrections import (
+    BinnedSmearing,
+    Correction,
+    Multicalibration,
+    SlopeByLevel,
+    Smearing,
+    SmoothIsotonic,
+)
 from transun.diagnosis.candidates import NamedTransform
 from transun.diagnosis.interval import metric_estimate, ratio_interval, total_estimates
 from transun.diagnosis.moments import RatioMoments
@@ -21,10 +30,15 @@ __all__ = [
     "FEWEST",
     "FOLDS",
     "CorrectionTrial",
+    "TrialRows",
+    "TriedCorrection",
+    "corrected",
     "correction_trials",
+    "fit_folds",
     "out_of_fold",
     "right_total_least_error",
     "run_trials",
+    "segment_trial",
 ]
 
 FOLDS = 5
@@ -36,6 +50,21 @@ _ROWS_AT_A_TIME = 4096
 
 
 @dataclass(frozen=True)
+class TrialRows:
+    """Rows to try corrections on: targets, predictions and weights (n,), and encoded columns of segments, if any."""
+
+    y: Floats
+    pred: Floats
+    weight: Floats
+    x: Mapping[str, Tensor] = field(default_factory=dict)
+
+    def take(self, chosen: np.ndarray) -> "TrialRows":
+        """Some of the rows, by a mask (n,)."""
+        columns = {name: column[torch.from_numpy(chosen)] for name, column in self.x.items()}
+        return TrialRows(self.y[chosen], self.pred[chosen], self.weight[chosen], columns)
+
+
+@dataclass(frozen=True)
 class CorrectionTrial:
     """A correction to try, the space it works in, and its name and description for the reader."""
 
@@ -44,10 +73,10 @@ class CorrectionTrial:
     correction: Correction
     space: NamedTransform
 
-    def fit(self, y: Floats, pred: Floats, weight: Floats) -> Correction:
+    def fit(self, rows: TrialRows) -> Correction:
         """The correction learned from some rows; it takes predictions in `space`."""
-        u = torch.from_numpy(self.space.forward(pred))
-        return self.correction.fit(u, torch.from_numpy(y), self.space.transform, torch.from_numpy(weight))
+        u, y, weight = map(torch.from_numpy, (self.space.forward(rows.pred), rows.y, rows.weight))
+        return self.correction.fit(u, y, self.space.transform, weight, rows.x)
 
 
 def correction_trials(named: NamedTransform, scheme: PowerVariance, rows: int) -> list[CorrectionTrial]:
@@ -72,31 +101,62 @@ def correction_trials(named: NamedTransform, scheme: PowerVariance, rows: int) -
     return trials
 
 
-def out_of_fold(trial: CorrectionTrial, y: Floats, pred: Floats, weight: Floats, fold: np.ndarray) -> Floats:
-    """Corrected predictions (n,), each from a correction that was learned without its fold."""
-    u = torch.from_numpy(trial.space.forward(pred))
-    result = torch.empty_like(u)
-    for index in range(FOLDS):
-        held_out = torch.from_numpy(fold == index)
-        if not bool(held_out.any()):
-            continue
-        rest = fold != index
-        fitted = trial.fit(y[rest], pred[rest], weight[rest])
-        result[held_out] = torch.cat([fitted(part).double() for part in torch.split(u[held_out], _ROWS_AT_A_TIME)])
-    return result.numpy()
+def segment_trial(inputs: Trees, seed: int) -> CorrectionTrial:
+    """The correction by segments of the columns that `inputs` names."""
+    correction = Multicalibration(inputs, seed)
+    how = f"a factor by segments of {', '.join(correction.columns)} and of the prediction, found by trees"
+    return CorrectionTrial("multicalibration", how, correction, NamedTransform("y", Identity()))
+
+
+def fit_folds(trial: CorrectionTrial, rows: TrialRows, fold: np.ndarray) -> tuple[Correction, ...]:
+    """The correction learned without each fold."""
+    return tuple(trial.fit(rows.take(fold != index)) for index in range(FOLDS))
+
+
+def out_of_fold(trial: CorrectionTrial, folds: Sequence[Correction], rows: TrialRows, fold: np.ndarray) -> Floats:
+    """Corrected predictions (n,), each from the correction that was learned without its fold."""
+    result = np.empty_like(rows.pred)
+    for index, correction in enumerate(folds):
+        held_out = fold == index
+        result[held_out] = corrected(correction, trial.space, rows.take(held_out))
+    return result
+
+
+@torch.no_grad()
+def corrected(correction: Correction, space: NamedTransform, rows: TrialRows) -> Floats:
+    """The predictions (n,) of rows after a correction that was learned in this space."""
+    u = torch.from_numpy(space.forward(rows.pred))
+    starts = range(0, len(u), _ROWS_AT_A_TIME)
+    parts = [
+        correction(
+            u[start : start + _ROWS_AT_A_TIME],
+            {name: column[start : start + _ROWS_AT_A_TIME] for name, column in rows.x.items()},
+        )
+        for start in starts
+    ]
+    return torch.cat(parts).double().numpy() if parts else np.empty(0)
+
+
+@dataclass(frozen=True)
+class TriedCorrection:
+    """What came of a correction out of fold, and what was learned without each fold; nothing, of no correction."""
+
+    result: CorrectionResult
+    folds: tuple[Correction, ...] = ()
 
 
 def run_trials(
-    trials: Sequence[CorrectionTrial], y: Floats, pred: Floats, weight: Floats, fold: np.ndarray, show: bool | None
-) -> tuple[CorrectionResult, ...]:
-    """The result of the predictions without a correction, then of every correction out of fold."""
-    results = [_result("as it is", "no correction", y, pred, weight)]
+    trials: Sequence[CorrectionTrial], rows: TrialRows, fold: np.ndarray, show: bool | None
+) -> tuple[TriedCorrection, ...]:
+    """The predictions without a correction, then every correction."""
+    tried = [TriedCorrection(_result("as it is", "no correction", rows, rows.pred))]
     with Progress("trying corrections", len(trials), show) as bar:
         for index, trial in enumerate(trials):
-            corrected = out_of_fold(trial, y, pred, weight, fold)
-            results.append(_result(trial.name, trial.how, y, corrected, weight))
+            folds = fit_folds(trial, rows, fold)
+            result = _result(trial.name, trial.how, rows, out_of_fold(trial, folds, rows, fold))
+            tried.append(TriedCorrection(result, folds))
             bar.advance(index + 1)
-    return tuple(results)
+    return tuple(tried)
 
 
 def right_total_least_error(results: Sequence[CorrectionResult]) -> CorrectionResult | None:
@@ -108,7 +168,8 @@ def right_total_least_error(results: Sequence[CorrectionResult]) -> CorrectionRe
     return min(right, key=lambda result: result.nrmse.value, default=None)
 
 
-def _result(name: str, how: str, y: Floats, pred: Floats, weight: Floats) -> CorrectionResult:
+def _result(name: str, how: str, rows: TrialRows, pred: Floats) -> CorrectionResult:
+    y, weight = rows.y, rows.weight
     moments = RatioMoments.of(y, pred, weight, np.zeros(len(y), dtype=np.int64), 1)
     totals = total_estimates(moments.ratio(), ratio_interval(moments))
     nrmse = metric_estimate(NRMSE, NRMSE(pred, y, weight), NRMSE.standard_error(pred, y, weight))

@@ -1,13 +1,14 @@
 """Correct a column of predictions: the correction is chosen out of fold, and applied to every row."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
+from transun.backbones import Trees
 from transun.corrections import Correction
-from transun.data import hashing
+from transun.data import Features, hashing, infer
 from transun.data.columns import Chunk, open_columns
 from transun.data.exposure import read_exposure
 from transun.data.magnitude import require_squarable
@@ -18,9 +19,12 @@ from transun.diagnosis.correction_trials import (
     FEWEST,
     FOLDS,
     CorrectionTrial,
+    TrialRows,
+    corrected,
     correction_trials,
     right_total_least_error,
     run_trials,
+    segment_trial,
 )
 from transun.diagnosis.interval import ratio_interval
 from transun.diagnosis.moments import RatioMoments
@@ -29,11 +33,17 @@ from transun.diagnosis.result import CorrectionResult
 from transun.diagnosis.retransformation import retransformation_test
 from transun.diagnosis.shape import effective_rows
 from transun.support.arrays import Floats
+from transun.support.extras import need
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["Repair", "RowCorrection", "repair"]
 
 # The most rows that corrections are learned from.
 _SAMPLE = 1 << 20
+# Columns of the sample beside those of segments, which have names of their own.
+_NUMBERS = ("y", "pred", "weight", "number")
 
 
 @dataclass(frozen=True)
@@ -59,7 +69,8 @@ class Repair:
 
     def corrected(self, source: Any) -> Floats:
         """The corrected predictions (n,) of all rows; `correct` is for tables larger than memory."""
-        chunks = open_columns(source, self.correct.names.numbers).chunks()
+        names = self.correct.names
+        chunks = open_columns(source, names.numbers, names.by).chunks()
         return np.concatenate([self.correct(chunk) for chunk in chunks])
 
 
@@ -69,6 +80,7 @@ class RowCorrection:
 
     Args:
         names: the columns; amounts per unit of exposure are corrected, if there is an exposure.
+        features: how the columns of segments are encoded; None where there are none.
         space: the transform that the corrections compute in.
         folds: the correction learned without each fold.
         whole: the correction learned from all rows.
@@ -77,6 +89,7 @@ class RowCorrection:
     """
 
     names: ColumnNames
+    features: Features | None
     space: NamedTransform
     folds: tuple[Correction, ...]
     whole: Correction
@@ -84,14 +97,15 @@ class RowCorrection:
 
     def __call__(self, chunk: Chunk) -> Floats:
         """The corrected predictions (n,) of the rows of a chunk."""
-        rows = _KnownRows.of(chunk, self.names)
-        u = torch.from_numpy(self.space.forward(rows.pred))
-        corrected = self.whole(u).double()
-        fold = _fold(rows.number, self.seed)
+        known = _KnownRows.of(chunk, self.names)
+        x = {} if self.features is None else self.features.encode(chunk.table)
+        rows = TrialRows(known.y, known.pred, known.weight, x)
+        result = corrected(self.whole, self.space, rows)
+        fold = _fold(known.number, self.seed)
         for index, correction in enumerate(self.folds):
-            inside = torch.from_numpy(rows.known & (fold == index))
-            corrected[inside] = correction(u[inside]).double()
-        return np.asarray(corrected.numpy() * rows.exposure)
+            inside = known.known & (fold == index)
+            result[inside] = corrected(correction, self.space, rows.take(inside))
+        return np.asarray(result * known.exposure)
 
 
 @dataclass(frozen=True)
@@ -117,9 +131,13 @@ class _KnownRows:
         require_squarable(number[known], target=y[known], prediction=p[known], weight=mass[known])
         return _KnownRows(number, y, p, mass, known, over)
 
-    def summary(self) -> "_KnownSums":
-        columns = {name: getattr(self, name)[self.known] for name in ("y", "pred", "weight", "number")}
-        return _KnownSums(len(self.y), int(self.known.sum()), HashSample.of(_SAMPLE, columns["number"], columns))
+    def summary(self, segments: "pa.Table") -> "_KnownSums":
+        """What is known of these rows, with the columns of segments (n rows) in the sample."""
+        columns = {name: getattr(self, name)[self.known] for name in _NUMBERS}
+        chosen = segments.filter(need("pyarrow").array(self.known))
+        labels = {_label(name): chosen[name] for name in segments.column_names}
+        sample = HashSample.of(_SAMPLE, columns["number"], columns | labels)
+        return _KnownSums(len(self.y), int(self.known.sum()), sample)
 
 
 @dataclass(frozen=True)
@@ -144,7 +162,8 @@ def repair(
 
     Every correction that a diagnosis tries is learned on four fifths of the rows with a target and applied to the
     rest, five times. Among the corrections that get the total right, the one of least error is chosen; if none does,
-    the one whose total is nearest. If more than a million rows have a target, a sample of a million is learned from.
+    the one whose total is nearest. Where columns of segments are named, `Multicalibration` by them is tried too, for
+    targets that are not negative. If more than a million rows have a target, a sample of a million is learned from.
 
     Args:
         table: what `read_table` takes.
@@ -158,21 +177,53 @@ def repair(
     numbers = names.numbers
     if len(set(numbers)) < len(numbers):
         raise ValueError(f"target, prediction, weight and exposure must be different columns, got {', '.join(numbers)}")
-    rows = open_columns(table, numbers)
-    sums = rows.total(lambda chunk: _KnownRows.of(chunk, names).summary(), "reading", progress)
+    if taken := [name for name in names.by if name in numbers]:
+        raise ValueError(f"column {taken[0]!r} holds numbers to be corrected: segments need columns of their own")
+    by = list(names.by)
+    rows = open_columns(table, numbers, by)
+    sums = rows.total(lambda chunk: _KnownRows.of(chunk, names).summary(chunk.table.select(by)), "reading", progress)
     if sums.known < FEWEST:
         raise ValueError(
             f"{sums.known} rows have a target {names.target!r}: a correction needs at least {FEWEST} to learn from"
         )
     sample = sums.sample.in_order()
-    y, p, mass, number = (sample[name] for name in ("y", "pred", "weight", "number"))
+    y, p, mass, number = (sample[name] for name in _NUMBERS)
     trials = _trials(y, p, mass, names.pred)
+    features = _segment_features(sample, names) if by else None
+    learned = TrialRows(y, p, mass)
+    if features is not None:
+        learned = TrialRows(y, p, mass, features.encode(_segments(sample, names)))
+        trials.append(segment_trial(Trees(features.ids, features.bags, features.numeric), seed))
     fold = _fold(number, seed)
-    outcomes = run_trials(trials, y, p, mass, fold, progress)
+    tried = run_trials(trials, learned, fold, progress)
+    outcomes = tuple(each.result for each in tried)
     chosen = _choose(trials, outcomes, method)
-    whole, *folds = (chosen.fit(y[of], p[of], mass[of]) for of in (fold >= 0, *(fold != k for k in range(FOLDS))))
-    correct = RowCorrection(names, chosen.space, tuple(folds), whole, seed)
+    folds = next(each.folds for each in tried if each.result.name == chosen.name)
+    correct = RowCorrection(names, features, chosen.space, folds, chosen.fit(learned), seed)
     return Repair(chosen.name, outcomes, sums.known, sums.rows - sums.known, len(sample), correct)
+
+
+def _label(name: str) -> str:
+    """The name of a column of segments in the sample, which has columns of its own."""
+    return f"segment {name}"
+
+
+def _segments(sample: HashSample, names: ColumnNames) -> "pa.Table":
+    """The columns of segments of the sample, under their own names."""
+    return need("pyarrow").table({name: sample.table[_label(name)] for name in names.by})
+
+
+def _segment_features(sample: HashSample, names: ColumnNames) -> Features:
+    """How the columns of segments are encoded, learned from the sample."""
+    y = sample["y"]
+    if (y < 0.0).any():
+        row = int(np.argmax(y < 0.0))
+        raise ValueError(
+            f"column {names.target!r} is {y[row]:g} in row {sample['number'][row]}: totals of segments are put right "
+            "for amounts, which are not negative; name no segments"
+        )
+    table = _segments(sample, names)
+    return infer(table.append_column(names.target, [y]), names.target)
 
 
 def _fold(number: np.ndarray, seed: int) -> np.ndarray:

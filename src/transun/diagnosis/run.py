@@ -14,7 +14,7 @@ from transun.data.table import read_table
 from transun.diagnosis.advice import advise, choose_head, variance_power_by_bins
 from transun.diagnosis.assessment import assess_sums, is_biased
 from transun.diagnosis.candidates import candidates, log_like
-from transun.diagnosis.correction_trials import FEWEST, FOLDS, correction_trials, run_trials
+from transun.diagnosis.correction_trials import FEWEST, FOLDS, TrialRows, correction_trials, run_trials
 from transun.diagnosis.interval import TOTALS
 from transun.diagnosis.passes import FirstPass, first_pass, second_pass
 from transun.diagnosis.reading import ColumnNames, ColumnRows
@@ -158,7 +158,8 @@ def _diagnose(columns: Rows, names: ColumnNames, title: str, progress: bool | No
     else:
         trials = correction_trials(cause, scheme, len(chosen))
         folds = sample.folds(FOLDS, chosen)
-        corrections = run_trials(trials, y[chosen], pred[chosen], weight[chosen], folds, progress)
+        tried = run_trials(trials, TrialRows(y[chosen], pred[chosen], weight[chosen]), folds, progress)
+        corrections = tuple(each.result for each in tried)
     if math.isnan(power.value):
         skipped.append("the variance power was not estimated: the predictions hardly differ, or there are too few rows")
     share = {estimate.name: estimate.value for estimate in assessment.metrics}.get("FLOORED", 0.0)
