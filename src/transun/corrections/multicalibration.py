@@ -119,6 +119,8 @@ class Multicalibration(Correction):
     def __init__(self, inputs: Trees | None = None, seed: int = 0, forests: Sequence[Trees] = ()) -> None:
         super().__init__()
         self.inputs, self.seed, self.forests = inputs, seed, tuple(forests)
+        if _PREDICTION in self.columns:
+            raise ValueError(f"there is a column {_PREDICTION!r}, which is a name of ours: rename it")
         self.stages = nn.ModuleList(trees.forest() for trees in self.forests)
         self.register_buffer("units", torch.ones(len(self.forests)))
         self.register_buffer("least", torch.zeros(()))

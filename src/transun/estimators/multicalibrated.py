@@ -155,8 +155,6 @@ class MulticalibratedRegressor(MetaRegressor):
     def _segments(self, X: Any) -> "pa.Table":
         """The columns that describe segments."""
         table = read_features(self, X, reset=False)
-        if _PREDICTION in table.column_names:
-            raise ValueError(f"X has a column {_PREDICTION!r}, which is a name of ours: rename it")
         if self.by is None:
             return table
         names = [table.column_names[each] if isinstance(each, (int, np.integer)) else each for each in self.by]
