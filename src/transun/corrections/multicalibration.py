@@ -155,9 +155,9 @@ class Multicalibration(Correction):
         amount = self.transform.inverse(u)
         if not self.forests:
             return amount
+        columns = dict(x) | {_PREDICTION: amount.float()}
         # Only what a fit has learned may raise a prediction: `least` of an unfitted correction is 0.
         amount = torch.where(self.least > 0.0, amount.clamp(min=self.least.to(u.dtype)), amount)
-        columns = dict(x) | {_PREDICTION: amount.float()}
         ratios = [unit * stage(columns).squeeze(-1) for stage, unit in zip(self.stages, self.units, strict=True)]
         return amount * torch.stack(ratios).mean(0).to(u.dtype)
 
