@@ -121,15 +121,6 @@ class TestSegments:
                 # The rows learned from have their own noise, at most as large.
                 assert corrected[inside].sum() / data["truth"][inside].sum() == pytest.approx(1.0, abs=5 * noise)
 
-    def test_no_row_sees_its_own_target(self, data, repaired):
-        row = int(np.flatnonzero(np.isfinite(data["y"]))[7])
-        spoiled = data | {"y": np.where(np.arange(2000) == row, 1e4, data["y"])}
-        names = ColumnNames("y", "p", by=("shop",))
-        again = repair(spoiled, names, method="multicalibration", progress=False).corrected(spoiled)
-        before = repaired.corrected(data)
-        assert again[row] == pytest.approx(before[row], rel=1e-12)
-        assert not np.allclose(again, before, rtol=1e-6)
-
     @pytest.mark.parametrize(
         ("change", "by", "message"),
         [
