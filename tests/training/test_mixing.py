@@ -66,7 +66,7 @@ def test_the_parts_are_trained_and_mixed() -> None:
     valid = rows(400, 1)
     split = RowSplit.of(rows(16_000, 0), valid, Recipe())  # too many rows for folds
     model, history = fit_parts(network(), split, Trees(numeric=("a",)), Recipe(epochs=1), progress=False)
-    assert history.folds == 1
+    assert history.mixtures == 1
     assert sum(part.share for part in history.parts) == pytest.approx(1.0)
     assert [part.name.split()[0] for part in history.parts] == ["trees", "trees", "network"]
     # What was reported is what the model does on the validation rows.
@@ -81,8 +81,8 @@ def test_a_small_table_is_trained_on_several_times() -> None:
     valid = rows(400, 1)
     split = RowSplit.of(rows(6_000, 0), valid, Recipe())
     model, history = fit_parts(None, split, Trees(numeric=("a",)), Recipe(), progress=False)
-    assert history.folds == 5
-    assert history.mixed_rows == 5 * 400
+    assert history.mixtures == 6  # five folds, and all rows
+    assert history.mixed_rows == 6 * 400
     error = float((model(valid.x).detach().double() - valid.y.double()).square().mean().sqrt())
     # The square of a mean is at most the mean of squares.
     assert error <= history.mixed_error * (1.0 + 1e-6)
@@ -91,9 +91,12 @@ def test_a_small_table_is_trained_on_several_times() -> None:
 def test_every_row_of_a_fold_is_left_out_once() -> None:
     data = Dataset({"a": torch.arange(3_000.0)}, torch.ones(3_000))
     for valid in (None, rows(100, 1)):
-        folds = _folds(RowSplit.of(data, valid, Recipe()), seed=0)
-        assert sorted(torch.cat([fold[1].x["a"] for fold in folds]).tolist()) == list(range(3_000))
-        for rows_of_fold, stopping, deciding in folds:
+        split = RowSplit.of(data, valid, Recipe())
+        *folds, whole = _folds(split, seed=0)
+        assert whole == (split.train, split.valid, split.valid, 2)
+        assert sorted(torch.cat([fold.stopping.x["a"] for fold in folds]).tolist()) == list(range(3_000))
+        for rows_of_fold, stopping, deciding, votes in folds:
+            assert votes == 1
             assert not set(rows_of_fold.x["a"].tolist()) & set(stopping.x["a"].tolist())
             assert deciding is (stopping if valid is None else valid)
 

@@ -98,8 +98,8 @@ def test_folds_have_names_of_their_own():
     split = RowSplit.of(data, None, recipe)
     _, history = fit_parts(model, split, Trees(numeric=("a",)), recipe, tracker=tracker, progress=False)
     prefixes = [next(iter(values)).partition("/")[0] for _, values in tracker.calls]
-    assert prefixes == [f"fold_{number}" for number in range(1, history.folds + 1)]
-    assert history.folds > 1
+    assert prefixes == [f"fold_{number}" for number in range(1, history.mixtures + 1)]
+    assert history.mixtures > 1
 
 
 def test_train_and_the_regressor_pass_it_on():

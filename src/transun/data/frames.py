@@ -48,7 +48,7 @@ def in_memory(frame: Any, columns: Iterable[str] | None = None) -> Any:
 
     """
     if isinstance(frame, np.ma.MaskedArray):
-        return frame.astype(np.float64).filled(np.nan)
+        return np.ma.filled(frame.astype(np.float64), np.nan)
     query = _as_narwhals(frame)
     if not isinstance(query, need("narwhals").LazyFrame):
         return frame

@@ -77,7 +77,7 @@ class Mixture:
     parts: tuple[Part, ...]
     error: float
     rows: int
-    folds: int
+    count: int
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ def model_report(
             None if history.best is None else history.best.step,
             history.stopped_early,
         ),
-        mixture=Mixture(tuple(history.parts), history.mixed_error, history.mixed_rows, history.folds)
+        mixture=Mixture(tuple(history.parts), history.mixed_error, history.mixed_rows, history.mixtures)
         if history.parts
         else None,
         multicalibration=history.multicalibration,
@@ -255,8 +255,12 @@ def _shares(report: ModelReport) -> list[Block]:
     parts = [f"{share(part.share, 0)} {part.name}" for part in report.mixture.parts if part.share > 0.0]
     dropped = [part.name for part in report.mixture.parts if not part.share > 0.0]
     left_out = f" The rows had no use for {' and '.join(dropped)}." if dropped else ""
-    folds = f", in {report.mixture.folds} folds whose models are averaged" if report.mixture.folds > 1 else ""
-    how = f"{report.mixture.rows:,} rows that nothing was trained on decided the shares{folds}."
+    times = (
+        f". {report.mixture.count} mixtures, each without a part of the rows, are averaged"
+        if report.mixture.count > 1
+        else ""
+    )
+    how = f"{report.mixture.rows:,} rows that nothing was trained on decided the shares{times}."
     return [Paragraph([f"The prediction is a mixture: {', '.join(parts)}. {how}{left_out}"])]
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from transun.data.magnitude import refuse_vanishing, require_squarable
 from transun.support.arrays import Flags, Floats, Integers, refuse_reordered, to_floats

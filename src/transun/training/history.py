@@ -70,7 +70,7 @@ class History:
     """What each of them sent to the others in its training steps and checks."""
     parts: list[Part] = field(default_factory=list)
     """The parts of a mixture, empty where one network was trained."""
-    folds: int = 1
+    mixtures: int = 1
     """How many mixtures were trained, each with other rows left out, and averaged."""
     mixed_error: float = math.nan
     """The root mean squared error of the mixture on the rows that decided the shares, of which there are:"""
