@@ -87,6 +87,8 @@ MISTAKES = {
     "compare: other targets": ("compare model signed orders.csv", "models of one target"),
     "compare: models without rows": ("compare model other", "name the rows to compare by after the models"),
     "compare: no such model": ("compare model othr orders.csv", "did you mean other"),
+    "compare: no rows": ("compare model other header.csv", "header.csv has no rows"),
+    "compare: blocked output": ("compare model other orders.csv --out notes.txt/c", "name another with --out"),
     # debias
     "debias: a model without data": ("debias model", "give the rows"),
     "debias: columns for a model": ("debias model orders.csv --pred predicted", "leave it out"),
@@ -100,6 +102,9 @@ MISTAKES = {
     "debias: unknown method": ("debias scored.csv --target gmv --pred predicted --method magic", "isotonic"),
     "debias: negative predictions": ("debias scored.csv --target gmv --pred minus", "transformed back"),
     "debias: ending": ("debias scored.csv --target gmv --pred predicted --out c.txt", ".parquet or .csv"),
+    "debias: epochs of a table": ("debias scored.csv --target gmv --pred predicted --epochs 3", "is for models"),
+    "diagnose: too small": ("diagnose tiny.csv --target gmv --pred predicted", "target 'gmv' is 1e-300, too small"),
+    "diagnose: predictions too small": ("diagnose tiny.csv --target balance --pred gmv", "prediction 'gmv' is 1e-300"),
     "debias: blocked output": (
         "debias scored.csv --target gmv --pred predicted --out notes.txt/c.csv",
         "name another with --out",
@@ -112,6 +117,9 @@ MISTAKES = {
     # export and info
     "export: ending": ("export model --out m.h5", "end it in .onnx, .pt2 (torch) or .aoti.pt2 (compiled)"),
     "export: no model": ("export nothing --out m.pt2", "train one first"),
+    "export: blocked output": ("export model --out notes.txt/m.onnx", "name another with --out"),
+    "export: blocked folder": ("export model --format huggingface --out notes.txt/m", "name another with --out"),
+    "demo: blocked output": ("demo --orders 1000 --out notes.txt/d", "name another with --out"),
     # serve
     "serve: no model": ("serve nothing --port 0", "train one first"),
     "serve: host": ("serve model --host no.such.host.invalid", "cannot listen at no.such.host.invalid, port 8000"),
@@ -129,6 +137,7 @@ def broken(tmp_path_factory, shop):
     frame = pl.read_csv(shop / "orders.csv")
     (folder / "folder").mkdir()
     (folder / "notes.txt").write_text("hello")
+    (folder / "header.csv").write_text(",".join(frame.columns) + "\n")
     (folder / "cut.parquet").write_bytes((shop / "orders.parquet").read_bytes()[:900])
     frame[:1].write_csv(folder / "one.csv")
     frame[:150].write_csv(folder / "few.csv")

@@ -421,3 +421,8 @@ def test_slope_by_level_with_one_bin_is_weighted_least_squares():
     fitted = correction.fit(torch.from_numpy(pred), torch.from_numpy(y), Identity())
     (z,), *_ = np.linalg.lstsq((base / base)[:, None], y / base, rcond=None)
     np.testing.assert_allclose(fitted(torch.from_numpy(pred)).numpy(), z * base, rtol=1e-5)
+
+
+def test_arrays_are_refused_with_the_way_to_tensors():
+    with pytest.raises(TypeError, match=r"a correction needs tensors, got ndarray and ndarray: torch.from_numpy"):
+        Smearing().fit(np.ones(3), np.ones(3), Log1p())

@@ -181,3 +181,12 @@ def test_errors_name_place_and_remedy(make: Callable[[], object], message: str) 
 def test_large_finite_numbers_are_no_error() -> None:
     # Their float32 sum overflows although each is finite.
     assert Dataset(np.full((3, 1), 3e38), [3e38, 3e38, 3e38]).y.isfinite().all()
+
+
+def test_a_masked_value_is_named():
+    masked = np.ma.masked_array([1.0, 2.0], mask=[False, True])
+    with pytest.raises(ValueError, match="y, row 1: the value is masked"):
+        Dataset({"a": np.zeros(2)}, masked)
+    with pytest.raises(ValueError, match="column 'a', row 1: the value is masked"):
+        Dataset({"a": masked}, [1.0, 2.0])
+    assert Dataset({"a": np.zeros(2)}, np.ma.masked_array([1.0, 2.0])).y.tolist() == [1.0, 2.0]

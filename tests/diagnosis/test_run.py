@@ -233,3 +233,17 @@ def test_ranges_hold_about_equally_many_rows():
     counts = np.bincount(np.searchsorted(edges, values, side="right"))
     assert len(edges) == 9
     assert counts.min() > 990
+
+
+def test_segments_of_reordered_rows_are_refused():
+    pandas = pytest.importorskip("pandas")
+    y = pandas.Series([1.0, 2.0, 3.0] * 100)
+    by = pandas.DataFrame({"shop": ["a", "b", "c"] * 100}, index=y.index[::-1])
+    with pytest.raises(ValueError, match="y and by have the same row labels in another order"):
+        diagnose(y, np.ones(300), by)
+
+
+@pytest.mark.parametrize("wrong", [None, 3.0, "much"])
+def test_what_is_no_column_is_named(wrong):
+    with pytest.raises(ValueError, match=r"column 'prediction' is .*, not one value for each row"):
+        diagnose([1.0, 2.0], wrong)

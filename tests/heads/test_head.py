@@ -4,9 +4,10 @@ import pytest
 import torch
 
 from transun.backbones import EmbeddingMLP
-from transun.heads import STRATEGIES, Blend, Branch, LogNormal, LogSUN, OptDist
+from transun.heads import GTS, MSE, STRATEGIES, Blend, Branch, LogNormal, LogSUN, OptDist, PointHead, Scaled
 from transun.models.network import Network
 from transun.models.spec import dumps, loads
+from transun.transforms import Log1p
 
 ROWS = {"item": torch.arange(5)}
 
@@ -48,3 +49,15 @@ def test_the_text_of_a_head_can_name_every_strategy(strategy):
 def test_replace_changes_the_arguments_that_it_names():
     head = LogSUN(shared=1).replace(shared=2)
     assert (head.shared, dumps(head.inner)) == (2, "PointHead(Log1p())")
+
+
+@pytest.mark.parametrize("build", [lambda: GTS("LogMSE()"), lambda: GTS(None), lambda: Scaled(MSE)])
+def test_a_wrapper_refuses_what_is_no_head(build):
+    with pytest.raises(TypeError, match=r"wraps a head, such as LogMSE\(\), got"):
+        build()
+
+
+@pytest.mark.parametrize("transform", [3, Log1p, None])
+def test_a_point_head_refuses_what_is_no_transform(transform):
+    with pytest.raises(TypeError, match=r"PointHead needs a transform, such as Log1p\(\), got"):
+        PointHead(transform)

@@ -152,3 +152,13 @@ def test_a_full_disk_is_told_with_the_name_of_the_file(tmp_path, library):
     assert f"no room to write {path} (File too large), which is as it was before: make room" in told.stdout
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("blocked", ["note/inner.txt", "folder"])
+def test_a_place_that_cannot_be_written_to_is_named_before_the_work(tmp_path, blocked):
+    (tmp_path / "note").write_text("a file, not a folder")
+    (tmp_path / "folder").mkdir()
+    path = tmp_path / blocked
+    with pytest.raises(OSError, match=rf"cannot write {path} \(.*\): name a place that can be written to"):
+        write_text(path, "content")
+    assert {each.name for each in tmp_path.iterdir()} == {"note", "folder"}

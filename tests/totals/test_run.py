@@ -239,3 +239,11 @@ def test_labelled_rows_that_were_given_twice_are_told(model):
 
 def test_rows_without_an_amount_may_be_alike(model):
     assert total_of([2.0] * 9, [2.0] * 100, [0.0] * 90 + [float(i) for i in range(1, 11)]).repeated == 0
+
+
+def test_segments_and_clusters_may_be_missing_or_mix_types():
+    y = [1.0 + i % 7 for i in range(200)]
+    groups = [None, "north", 3, float("nan")] * 50
+    mixed = total_of(y, y, y, segment=groups, labelled_segment=groups, cluster=groups, labelled_cluster=groups)
+    assert set(mixed.segments[0].totals) == {"missing", "north", "3"}
+    assert mixed.whole.units == 3

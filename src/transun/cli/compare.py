@@ -10,7 +10,7 @@ from transun.cli.app import app
 from transun.cli.options import By, Json, MaxUnseen, Out, Progress
 from transun.cli.output import deliver
 from transun.cli.shift import require_seen, show_shift
-from transun.cli.sources import data_name, load_trained, new_folder, readable
+from transun.cli.sources import data_name, load_trained, readable, require_writable
 from transun.models.description import is_saved_model
 from transun.support.paths import as_path
 
@@ -60,7 +60,7 @@ def compare(
     names = {(run.name if short else str(run)): run for run in runs}
     trained = {name: load_trained(run) for name, run in names.items()}
     target = _same_target(trained)
-    new_folder(out)
+    require_writable(out)
     with readable(data) as source:
         evaluations = {
             name: evaluate_model(model, source, by or (), name=name, progress=progress)

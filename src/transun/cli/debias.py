@@ -31,9 +31,27 @@ from transun.cli.sources import load_trained
 from transun.models.description import is_saved_model
 from transun.support.paths import as_path
 
+# The options that only a model takes.
+_OF_MODELS = (
+    "epochs",
+    "batch_size",
+    "rate",
+    "valid_share",
+    "test_share",
+    "holdout",
+    "patience",
+    "finish",
+    "monitor",
+    "device",
+    "engine",
+    "stream",
+    "resume",
+)
+
 
 @app.command()
 def debias(
+    context: typer.Context,
     source: Annotated[
         Path, typer.Argument(parser=as_path, metavar="MODEL_OR_DATA", help="Folder of a saved model, or a table.")
     ],
@@ -118,6 +136,7 @@ def debias(
         debiasing = ModelDebiasing(source, recipe, split, by or [], out or Path("debiased"))
         debiasing.run(data, stream, resume, as_json, progress)
         return
+    _refuse_training_options(context)
     if data is not None:
         load_trained(source)  # which says what is wrong with the folder
     if target is None or pred is None:
@@ -130,3 +149,12 @@ def debias(
 
     names = ColumnNames(target, pred, weight, tuple(by or ()), exposure)
     debias_table(source, names, method, seed, out or Path("corrected.parquet"), as_json, progress)
+
+
+def _refuse_training_options(context: typer.Context) -> None:
+    """Raise a `ValueError` if an option of a training was given with a table, which would be ignored."""
+    for name in _OF_MODELS:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            option = "--" + name.replace("_", "-")
+            raise ValueError(f"{option} is for models: a correction of a table has nothing to train; leave it out")

@@ -9,7 +9,7 @@ import typer
 from transun.cli.app import app
 from transun.cli.options import Json, Out, Progress
 from transun.cli.output import print_blocks
-from transun.cli.sources import new_folder, write_texts
+from transun.cli.sources import require_writable, write_texts
 
 
 @app.command()
@@ -33,9 +33,9 @@ def demo(
     from transun.support.extras import require
 
     require("pyarrow", "scipy")
+    require_writable(out)
     if not as_json:
         typer.echo(f"A log of {orders:,} orders whose true mean is known; the last fifth is held out.")
-    new_folder(out)
     log = OrderLog(orders, seed=seed)
     outcomes = run_demo(log, seed=seed, progress=progress)
     y, prices = (column.numpy() for column in held_out_orders(log))

@@ -9,7 +9,7 @@ import typer
 from transun.cli.app import app
 from transun.cli.options import Json, Model
 from transun.cli.output import print_table
-from transun.cli.sources import load_trained, new_folder
+from transun.cli.sources import load_trained, require_writable
 
 
 @app.command()
@@ -50,6 +50,7 @@ def export(
 
     if format_ is None:
         graph_export.require_format(out)
+        require_writable(out.parent)
         exported = graph_export.export(
             load_trained(model), out, quantiles=quantile or (), encoded=encoded, certificate=valid_certificate(model)
         )
@@ -59,7 +60,7 @@ def export(
         raise ValueError("--format huggingface takes neither --quantile nor --encoded: leave them out")
     else:
         load_trained(model)  # an error that helps, where there is no model
-        new_folder(out)
+        require_writable(out)
         exported = write_hub_folder(model, out)
     if as_json:
         files = {"out": str(exported.path), "document": str(exported.document)}

@@ -179,6 +179,10 @@ def padded(values: Tensor, size: int) -> Tensor:
 
 def _check(u: Tensor, y: Tensor, transform: Transform, weight: Tensor | None) -> None:
     """Raise a `ValueError` that names what is wrong with the rows a correction should learn from."""
+    if not (isinstance(u, Tensor) and isinstance(y, Tensor)):
+        raise TypeError(
+            f"a correction needs tensors, got {type(u).__name__} and {type(y).__name__}: torch.from_numpy(y)"
+        )
     if u.ndim != 1 or u.shape != y.shape:
         raise ValueError(f"a correction needs points and targets (n,), got {tuple(u.shape)} and {tuple(y.shape)}")
     if weight is not None and (weight.shape != y.shape or bool((weight < 0.0).any())):

@@ -182,6 +182,9 @@ def tensor(name: str, values: Any) -> Tensor:
         if values.is_complex():
             raise ValueError(f"{name} holds {values.dtype}: give real numbers or integer ids")
         return values.detach()
+    if np.ma.isMaskedArray(values) and np.ma.getmaskarray(values).any():
+        row = int(np.ma.getmaskarray(values).reshape(len(values), -1).any(1).argmax())
+        raise ValueError(f"{name}, row {row}: the value is masked; drop the row or fill the value")
     try:
         array = np.asarray(values)
     except ValueError as error:

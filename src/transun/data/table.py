@@ -86,6 +86,8 @@ def _from_values(name: str, values: Any) -> "pa.Array":
     pa = need("pyarrow")
     if isinstance(values, (pa.Array, pa.ChunkedArray)):
         return values
+    if values is None or isinstance(values, (str, bytes)) or (np.ndim(values) == 0 and not hasattr(values, "__iter__")):
+        raise ValueError(f"column {name!r} is {values!r}, not one value for each row: give a list or an array")
     if getattr(values, "ndim", 1) == 2:
         matrix = np.asarray(values)
         return pa.FixedSizeListArray.from_arrays(pa.array(matrix.reshape(-1)), matrix.shape[1])

@@ -50,11 +50,8 @@ def writing(path: Path) -> Iterator[Write]:
             with path.open("wb") as stored:
                 shutil.copyfileobj(local, stored)
         return
-    try:
-        with replacing(path) as draft, draft.open("wb") as file, _append(file, format) as write:
-            yield write
-    except (NotADirectoryError, FileExistsError, PermissionError, IsADirectoryError) as error:
-        raise OSError(f"cannot write {path} ({error.strerror}): name a place that can be written to") from error
+    with replacing(path) as draft, draft.open("wb") as file, _append(file, format) as write:
+        yield write
 
 
 def require_ending(path: Path) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from transun import metrics
 from transun.data.columns import Rows, open_columns, require_numbers
+from transun.data.magnitude import refuse_vanishing
 from transun.data.schema import require_columns
 from transun.data.table import read_table
 from transun.diagnosis.advice import advise, choose_head, variance_power_by_bins
@@ -21,6 +22,7 @@ from transun.diagnosis.reading import ColumnNames, ColumnRows
 from transun.diagnosis.result import CorrectionResult, DiagnosedData, Diagnosis
 from transun.diagnosis.retransformation import retransformation_test
 from transun.diagnosis.shape import effective_rows, shape_of
+from transun.support.arrays import refuse_reordered
 
 __all__ = ["diagnose", "diagnose_rows", "diagnose_table"]
 
@@ -50,6 +52,7 @@ def diagnose(
     (True, 'consistent with training on ln(1 + y)')
 
     """
+    refuse_reordered(y=y, pred=pred, by=by, weight=weight)
     names = ColumnNames("target", "prediction", None if weight is None else "weight")
     table = {"target": y, "prediction": pred} | ({} if weight is None else {"weight": weight})
     source = read_table(table)
@@ -231,6 +234,7 @@ def _require_totals(first: FirstPass, names: ColumnNames) -> None:
     if moments.count[0] < 2:
         raise ValueError("there is one usable row: an error needs at least two, and some hundred to be of use")
     y = first.sample["y"]
+    refuse_vanishing(**{f"target {names.target!r}": y, f"prediction {names.pred!r}": first.sample["pred"]})
     if float(np.ptp(y)) == 0.0:
         raise ValueError(
             f"column {names.target!r} is {y[0]:g} in every row: there is nothing to diagnose; is it the right column?"

@@ -171,6 +171,8 @@ class Wrapper(Head):
 
     def __init__(self, inner: Head) -> None:
         super().__init__()
+        if not isinstance(inner, Head):
+            raise TypeError(f"{type(self).__name__} wraps a head, such as LogMSE(), got {inner!r}")
         self.inner = inner
         self.branches = inner.branches
         self.transform = inner.transform

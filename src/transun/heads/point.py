@@ -36,6 +36,8 @@ class PointHead(Head):
 
     def __init__(self, transform: Transform = Identity(), criterion: PointLoss = squared) -> None:
         super().__init__()
+        if not isinstance(transform, Transform):
+            raise TypeError(f"{type(self).__name__} needs a transform, such as Log1p(), got {transform!r}")
         self.transform = transform
         self.criterion = criterion
 

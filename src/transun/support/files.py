@@ -12,7 +12,7 @@ import re
 import shutil
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -44,15 +44,20 @@ def replacing(path: Path) -> Iterator[Path]:
     >>> path.read_text()
     'done'
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    with _naming(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
     with writing_in(path.parent):
         draft = new_draft(path.parent)
         try:
             with naming_full_disk(path):
+                with _naming(path):
+                    draft.touch()  # a folder that cannot be written to is told before the work, not after it
                 yield draft
-                publish(draft, path)
+                with _naming(path):
+                    publish(draft, path)
         finally:
-            draft.unlink(missing_ok=True)
+            with suppress(OSError):  # the folder may not even be one
+                draft.unlink(missing_ok=True)
 
 
 def new_draft(folder: Path) -> Path:
@@ -145,6 +150,19 @@ def naming_full_disk(path: Path, remedy: str = "make room, or name a place on an
         if reason is None:
             raise
         raise FullDiskError(f"no room to write {path} ({reason}), which is as it was before: {remedy}") from error
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Names the file and a remedy where a folder is missing, is a file, or may not be written to."""
+    try:
+        yield
+    except OSError as error:
+        if _full_disk(error):
+            raise
+        raise OSError(
+            f"cannot write {path} ({error.strerror or error}): name a place that can be written to"
+        ) from error
 
 
 def _full_disk(error: BaseException | None) -> str | None:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transun.data.magnitude import refuse_vanishing, require_squarable
-from transun.support.arrays import Flags, Floats, Integers, refuse_reordered, to_floats
+from transun.support.arrays import Flags, Floats, Integers, distinct, refuse_reordered, to_floats
 
 __all__ = ["Rows", "UnitSums"]
 
@@ -76,9 +76,13 @@ class Rows:
         )
         codes = None
         if unit is not None:
-            values, codes = np.unique(np.asarray(unit), return_inverse=True)
-            if codes.shape != numbers.shape:
-                raise ValueError(f"there are {len(numbers):,} predictions of {name} rows and {len(codes):,} units")
+            units = np.asarray(unit)
+            if units.shape != numbers.shape:
+                raise ValueError(
+                    f"there are {len(numbers):,} predictions of {name} rows and units of shape {units.shape}: give one "
+                    "a row"
+                )
+            codes = distinct(units)[1]
         return cls(numbers, columns.get("target"), columns["weight"], codes)
 
     def __len__(self) -> int:
@@ -97,7 +101,7 @@ class Rows:
         """The rows with every amount above the cap counted as the cap."""
         return replace(self, pred=np.minimum(self.pred, cap), y=None if self.y is None else np.minimum(self.y, cap))
 
-    def repeated(self, key: NDArray[Any]) -> int:
+    def repeated(self, key: np.ndarray) -> int:
         """How many rows with an amount have the key (n,) and the target of an earlier row; 0 where units are known.
 
         Rows that were given twice make an interval too narrow, since they are no news. Rows of one unit are counted as

@@ -16,7 +16,7 @@ from transun.data.table import as_numbers, column_array
 from transun.diagnosis.evaluation import segment_columns, unit_codes
 from transun.diagnosis.passes import segment_codes
 from transun.diagnosis.tail import AmountTail
-from transun.support.arrays import Floats, Integers
+from transun.support.arrays import Floats, Integers, distinct
 from transun.support.extras import need
 from transun.tables.model import TableModel
 from transun.tables.prediction import predict_in_chunks
@@ -164,10 +164,9 @@ def total_of(
         for part, length in zip(values, (len(new), len(rows)), strict=True):
             if part.shape != (length,):
                 raise ValueError(f"there are {length:,} predictions and segments of shape {part.shape}: give one a row")
-        titles, codes = np.unique(np.concatenate(values), return_inverse=True)
-        segments["segment"] = _Segments(
-            f"{len(titles)} values", tuple(map(str, titles.tolist())), codes[: len(new)], codes[len(new) :]
-        )
+        names, codes = distinct(np.concatenate(values))
+        titles = tuple("missing" if name is None else str(name) for name in names)
+        segments["segment"] = _Segments(f"{len(titles)} values", titles, codes[: len(new)], codes[len(new) :])
     totals = _totals(new, rows, segments, _Question(level, cap, tail, finite_variance, expected))
     return replace(totals, repeated=rows.repeated(rows.pred))
 

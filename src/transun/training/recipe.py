@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 from transun.data import Dataset
@@ -87,10 +88,16 @@ class Recipe:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        for name, concept in (("optimiser", Optimiser), ("monitor", Metric), ("engine", Engine)):
+            if not isinstance(getattr(self, name), concept):
+                example = getattr(type(self), name)
+                raise ValueError(f"Recipe needs {name} to be one such as {example!r}, got {getattr(self, name)!r}")
+        if not isinstance(self.seed, Integral) or not -(2**63) <= self.seed < 2**63:
+            raise ValueError(f"Recipe needs a whole number of 64 bits as its seed, got {self.seed!r}")
         counts = ("epochs", self.epochs), ("checks_per_epoch", self.checks_per_epoch)
         for name, count in (*counts, ("batch_size", self.batch_size), ("patience", self.patience)):
-            if count is not None and count < 1:
-                raise ValueError(f"Recipe needs {name} >= 1, got {count}")
+            if count is not None and not (isinstance(count, Integral) and count >= 1):
+                raise ValueError(f"Recipe needs a whole number {name} >= 1, got {count!r}")
         if self.finish < 0:
             raise ValueError(f"Recipe needs finish >= 0 epochs, got {self.finish}")
         if self.budget is not None and not self.budget > 0.0:
