@@ -22,7 +22,7 @@ def test_the_last_rows_are_held_out():
     train, test = HoldOutTime("day").split(TABLE, 0.2, seed=0)
     assert len(test) == ROWS // 5
     assert max(train["day"].to_pylist()) < min(test["day"].to_pylist())
-    assert f"from {min(test['day'].to_pylist())} on" in HoldOutTime("day").words(test, 0)
+    assert f"from {min(test['day'].to_pylist())} on" in HoldOutTime("day").description(test, 0)
 
 
 def test_moments_stay_together_and_the_nearest_share_is_taken():
@@ -44,7 +44,7 @@ def test_groups_are_held_out_whole():
     assert not set(train["user"].to_pylist()) & set(test["user"].to_pylist())
     users = len(set(test["user"].to_pylist()))
     assert abs(users - 60) < 4 * (300 * 0.2 * 0.8) ** 0.5
-    assert f"{users} values of 'user'" in HoldOutGroups("user").words(test, 0)
+    assert f"{users} values of 'user'" in HoldOutGroups("user").description(test, 0)
     assert HoldOutGroups("user").useless == ("user",)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from transun.diagnosis.error_sums import Composition, ErrorSums
+from transun.diagnosis.error_sums import ErrorSums, TotalError
 from transun.diagnosis.tail import AmountTail
 
 LIGHT, INDEX = AmountTail(0.3, 0.01, 1000), 0.3
@@ -27,7 +27,7 @@ def test_sums_are_those_of_scipy():
 
 def test_even_errors_get_students_interval():
     """Errors of ±1 have kurtosis 1; what may still come adds a part of a square, and a trace of skewness."""
-    found = ErrorSums.of(np.tile([-1.0, 1.0], 50), LIGHT).interval(7.0, Composition(scale=3.0), 0.99)
+    found = ErrorSums.of(np.tile([-1.0, 1.0], 50), LIGHT).interval(7.0, TotalError(scale=3.0), 0.99)
     low, high = stats.t.interval(0.99, 99, loc=7.0, scale=3.0 * math.sqrt(100 * 100 / 99 + again(100)))
     assert (found.low, found.high) == pytest.approx((low, high), rel=1e-2)
 
@@ -47,25 +47,25 @@ def test_ends_are_where_halls_cubic_meets_students_quantiles():
 
     tau = stats.t(freedom).ppf(0.975)
     upper, lower = (optimize.brentq(lambda t, tau=tau: cubic(t) - tau, -50, 50) for tau in (tau, -tau))
-    found = sums.interval(0.0, Composition(scale=1.0), 0.95)
+    found = sums.interval(0.0, TotalError(scale=1.0), 0.95)
     assert (found.low, found.high) == pytest.approx((-upper * math.sqrt(squares), -lower * math.sqrt(squares)))
 
 
 def test_with_as_many_new_rows_as_labelled_ones_skewness_of_both_cancels():
     """D = Σu - Σu' has no skewness; what is left is that the variance is estimated from one side alone."""
     sums = ErrorSums.of(stats.expon().rvs(1000, random_state=2), LIGHT)
-    alone = sums.interval(0.0, Composition(1.0), 0.95)
-    both = sums.interval(0.0, Composition(1.0, luck=(1.0, 1.0)), 0.95)
+    alone = sums.interval(0.0, TotalError(1.0), 0.95)
+    both = sums.interval(0.0, TotalError(1.0, new_rows=(1.0, 1.0)), 0.95)
     assert both.high - both.low == pytest.approx(math.sqrt(2) * (alone.high - alone.low), rel=0.02)
     assert both.high / -both.low < alone.high / -alone.low
 
 
 def test_four_times_the_labels_halve_an_interval_without_luck():
     sums = ErrorSums.of(np.tile([-1.0, 1.0], 50), LIGHT)
-    assert sums.units_to_halve(Composition(2.0)) == pytest.approx(400)
-    assert sums.units_to_halve(Composition(1.0, luck=(1.0, 1.0))) == math.inf
+    assert sums.units_to_halve(TotalError(2.0)) == pytest.approx(400)
+    assert sums.units_to_halve(TotalError(1.0, new_rows=(1.0, 1.0))) == math.inf
     # Variances 9 and 1 of labels and luck, together 10: a quarter is 2.5, of which 1.5 is left to the labels.
-    assert sums.units_to_halve(Composition(3.0, luck=(1.0, 1.0))) == pytest.approx(100 * 9 / 1.5)
+    assert sums.units_to_halve(TotalError(3.0, new_rows=(1.0, 1.0))) == pytest.approx(100 * 9 / 1.5)
 
 
 def test_refusals_give_their_reason():
@@ -81,5 +81,5 @@ def test_refusals_give_their_reason():
 def test_errors_that_are_all_equal_allow_no_interval():
     sums = ErrorSums.of(np.full(70, 3.0), LIGHT)
     assert "the errors of all 70 labelled are the same" in sums.refusal()
-    found = sums.interval(9.0, Composition(2.0), 0.95)  # a point, which nobody is shown
+    found = sums.interval(9.0, TotalError(2.0), 0.95)  # a point, which nobody is shown
     assert (found.low, found.high) == (9.0, 9.0)

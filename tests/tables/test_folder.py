@@ -99,7 +99,7 @@ def test_the_features_of_a_sample_are_near_those_of_all_rows(path, monkeypatch):
     prices = rows.slice(0, 1000)
     a, b = (features.encode(prices)["price.rank"].numpy() for features in (fitted, exact))
     assert np.abs(a - b).max() < 1.5 * 1.63 / np.sqrt(len(surveyed.sample))  # Kolmogorov's 1 % quantile, and half more
-    assert "learned from a random" in surveyed.words()
+    assert "learned from a random" in surveyed.description()
 
 
 def test_counts_of_more_ids_than_fit_are_right_within_what_they_say():

@@ -119,7 +119,7 @@ class SplitRows(ABC):
         return ""
 
     @abstractmethod
-    def words(self) -> str:
+    def description(self) -> str:
         """How the rows held out were chosen."""
 
     @abstractmethod
@@ -175,8 +175,8 @@ class RowsInMemory(SplitRows):
     def sample(self) -> "pa.Table":
         return self.rows
 
-    def words(self) -> str:
-        return self.split.rule.words(self.test, self.split.seed)
+    def description(self) -> str:
+        return self.split.rule.description(self.test, self.split.seed)
 
     def plan(self, target: str, **settings: Any) -> "Plan":
         from transun.tables.plan import make_plan
@@ -234,12 +234,12 @@ class RowsInFolder(SplitRows):
 
     @property
     def remark(self) -> str:
-        return self.folder.words()
+        return self.folder.description()
 
-    def words(self) -> str:
+    def description(self) -> str:
         sampled = len(self.folder.test_sample)
         note = f", seen in {sampled:,} of them" if sampled < self.held_out_count else ""
-        return self.split.rule.words(self.folder.test_sample, self.split.seed) + note
+        return self.split.rule.description(self.folder.test_sample, self.split.seed) + note
 
     def plan(self, target: str, **settings: Any) -> "Plan":
         from transun.tables.plan import make_plan
@@ -321,11 +321,13 @@ class TrainingJob:
         assessment = self.rows.assess(model, self.by, group)
         if not group.leads:
             return None
-        words, test_share = self.rows.words(), self.rows.split.test_share
+        description, test_share = self.rows.description(), self.rows.split.test_share
         if not self.seen:
-            certify_folder(self.out, model, self.rows.held_out, assessment, f"{test_share:g} of {self.name}: {words}")
+            certify_folder(
+                self.out, model, self.rows.held_out, assessment, f"{test_share:g} of {self.name}: {description}"
+            )
             save_intervals(model.with_intervals(self.rows.held_out_sample).intervals, self.out)
-        report = model_report(self.name, self.plan, self.recipe, test_share, words, model, assessment, self.unit)
+        report = model_report(self.name, self.plan, self.recipe, test_share, description, model, assessment, self.unit)
         document = model_document(report)
         texts = {"html": document.html(), "md": document.markdown(), "json": as_json(report) + "\n"}
         write_texts(self.out, {f"report.{ending}": text for ending, text in texts.items()})
@@ -352,7 +354,7 @@ def show_hold_out(rows: SplitRows) -> None:
     """Say which rows are held out, and which columns therefore are no features."""
     from transun.report.formatting import visible_line
 
-    typer.echo(visible_line(f"held out: {rows.words()}"))
+    typer.echo(visible_line(f"held out: {rows.description()}"))
     for name in rows.split.rule.useless:
         typer.echo(visible_line(f"{name!r} is no feature: rows held out have none of the values of training rows"))
 

@@ -49,7 +49,7 @@ class HoldOut(ABC):
         """Training rows and about `share` of the rows, which are held out; a `ValueError` where one part is empty."""
 
     @abstractmethod
-    def words(self, held_out: "pa.Table", seed: int) -> str:
+    def description(self, held_out: "pa.Table", seed: int) -> str:
         """How these rows were chosen, for the reader of a certificate."""
 
     @abstractmethod
@@ -112,7 +112,7 @@ class HoldOutRows(HoldOut):
         calibration = HashedRows(calibration_share, calibration_seed(seed))
         return HashedRows(share, seed), calibration, HashedRows(valid_share, seed, "split.valid")
 
-    def words(self, held_out: "pa.Table", seed: int) -> str:
+    def description(self, held_out: "pa.Table", seed: int) -> str:
         return f"single rows, by a hash of the row number, seed {seed}"
 
     def validation_split(self, table: "pa.Table", share: float, seed: int) -> tuple["pa.Table", "pa.Table | None"]:
@@ -155,7 +155,7 @@ class HoldOutTime(HoldOut):
             yield moment
             sample = sample.filter(need("pyarrow").array(moments(sample, self.column) < moment))
 
-    def words(self, held_out: "pa.Table", seed: int) -> str:
+    def description(self, held_out: "pa.Table", seed: int) -> str:
         first = need("pyarrow.compute").min(column_array(held_out, self.column)).as_py()
         return f"the last rows by {self.column!r}, from {first} on"
 
@@ -189,7 +189,7 @@ class HoldOutGroups(HoldOut):
         test, calibration, valid = (HashedGroups(self.column, part, of_part) for part, of_part in seeds)
         return test, calibration, valid
 
-    def words(self, held_out: "pa.Table", seed: int) -> str:
+    def description(self, held_out: "pa.Table", seed: int) -> str:
         groups = len(column_array(held_out, self.column).unique())
         return f"all rows of {groups:,} values of {self.column!r}, by a hash of the value, seed {seed}"
 

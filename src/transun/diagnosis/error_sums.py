@@ -10,7 +10,7 @@ from transun.diagnosis.tail import AmountTail
 from transun.metrics.metric import Interval
 from transun.support.arrays import Floats
 
-__all__ = ["FEWEST_UNITS", "Composition", "ErrorSums"]
+__all__ = ["FEWEST_UNITS", "ErrorSums", "TotalError"]
 
 # Simulated totals of fewer units than this are covered less often than by 94 of 100 intervals, whatever the method.
 FEWEST_UNITS = 60
@@ -25,19 +25,19 @@ _FEWEST_FREEDOM = 3.0
 
 
 @dataclass(frozen=True)
-class Composition:
-    """How the error of a total is made of the errors u of labelled units: D = scale·Σu + others - luck.
+class TotalError:
+    """The error of a total: D = scale·Σu + others - Σe, with the errors u of labelled units and e of the new rows.
 
     Args:
         scale: how many new rows, by weight, each labelled one stands for.
-        luck: (Σ₂, Σ₃), by which sums of squares and of cubes of labelled errors become those of the new rows, whose
+        new_rows: (Σ₂, Σ₃), by which sums of squares and of cubes of labelled errors become those of the new rows, whose
             own errors are part of the total; (0, 0) for the expected total.
         others: (Σ₂, Σ₃) of further terms that are independent of the errors.
 
     """
 
     scale: float
-    luck: tuple[float, float] = (0.0, 0.0)
+    new_rows: tuple[float, float] = (0.0, 0.0)
     others: tuple[float, float] = (0.0, 0.0)
 
 
@@ -108,11 +108,11 @@ class ErrorSums:
             return f"one of {self.units:,} errors carries {self.largest_share:.0%} of the uncertainty"
         return self.tail.refusal(assumed=assumed)
 
-    def variance(self, made_of: Composition) -> float:
+    def variance(self, total: TotalError) -> float:
         """The variance of the error D of a total."""
-        return (made_of.scale**2 + made_of.luck[0]) * self._unbiased_squares() + made_of.others[0]
+        return (total.scale**2 + total.new_rows[0]) * self._unbiased_squares() + total.others[0]
 
-    def interval(self, value: float, made_of: Composition, level: float) -> Interval:
+    def interval(self, value: float, total: TotalError, level: float) -> Interval:
         """The interval of a total whose estimate is `value`, with unequal sides where the errors are skewed.
 
         t = D / √V̂ is not Student's: V̂ is high where D is. Its mean and third cumulant follow from those of D and from
@@ -120,7 +120,7 @@ class ErrorSums:
         of freedom are those that the kurtosis leaves to V̂ (Satterthwaite).
 
         >>> even = ErrorSums.of(np.array([-1.0, 1.0] * 5_000), AmountTail(0.0, 0.01, 10_000))
-        >>> ends = even.interval(100.0, Composition(scale=1.0), level=0.95)
+        >>> ends = even.interval(100.0, TotalError(scale=1.0), level=0.95)
         >>> round(100.0 - ends.low), round(ends.high - 100.0)  # 1.96·√10,000
         (196, 196)
         """
@@ -128,13 +128,13 @@ class ErrorSums:
         squares = self._unbiased_squares() + again * abs(self.largest)
         cubes = self.cubes + again * self.largest * abs(self.largest)
         fourths = self.fourths + again * abs(self.largest) ** 3
-        both = made_of.scale**2 + made_of.luck[0]
-        variance = both * squares + made_of.others[0]
+        both = total.scale**2 + total.new_rows[0]
+        variance = both * squares + total.others[0]
         if not variance > 0.0:
             return Interval(value, value)
         unit = variance**1.5
-        skewness = ((made_of.scale**3 - made_of.luck[1]) * cubes + made_of.others[1]) / unit
-        covariance = (made_of.scale * both * cubes + made_of.others[1]) / unit
+        skewness = ((total.scale**3 - total.new_rows[1]) * cubes + total.others[1]) / unit
+        covariance = (total.scale * both * cubes + total.others[1]) / unit
         bend = (3.0 * covariance - skewness) / 6.0
         shift = 0.5 * covariance - bend
         noise = both**2 * (fourths - squares**2 / self.units) / variance**2
@@ -143,15 +143,15 @@ class ErrorSums:
         error = math.sqrt(variance)
         return Interval(value - upper * error, value - lower * error)
 
-    def units_to_halve(self, made_of: Composition) -> float:
+    def units_to_halve(self, total: TotalError) -> float:
         """How many labelled units would halve the interval; infinite where the luck of the new rows alone is more.
 
         >>> even = ErrorSums.of(np.array([-1.0, 1.0] * 50), AmountTail(0.0, 0.1, 100))
-        >>> round(even.units_to_halve(Composition(scale=1.0)))
+        >>> round(even.units_to_halve(TotalError(scale=1.0)))
         400
         """
-        estimated = made_of.scale**2 * self._unbiased_squares()
-        fixed = made_of.luck[0] * self._unbiased_squares() + made_of.others[0]
+        estimated = total.scale**2 * self._unbiased_squares()
+        fixed = total.new_rows[0] * self._unbiased_squares() + total.others[0]
         left = (estimated + fixed) / 4.0 - fixed
         return self.units * estimated / left if left > 0.0 else math.inf
 

@@ -1,4 +1,4 @@
-"""One regressor in place of a mixture: it learns the predictions of the mixture, and is measured on rows nobody saw."""
+"""Distillation: one regressor learns the predictions of a mixture, and is measured on rows that neither has seen."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -89,15 +89,15 @@ class CompactRegressor:
 
 
 @dataclass(frozen=True)
-class Lesson:
-    """What a compact model learns from: rows, and what the mixture and its parts say about them.
+class Distillation:
+    """What a compact model is distilled from: rows, and the predictions of the mixture, its teacher, for them.
 
     Args:
         X: features.
         y: targets (n,), only to be measured against.
         weight: weights of the rows, or None.
-        taught: the predictions of the mixture (n,).
-        taught_by_fold: for each fold the predictions (n,) of the models that have not seen its rows.
+        teacher: the predictions of the mixture (n,).
+        teacher_by_fold: for each fold the predictions (n,) of the models that have not seen its rows.
         fold_rows: the rows of each fold.
 
     """
@@ -105,11 +105,11 @@ class Lesson:
     X: Any
     y: Floats
     weight: Floats | None
-    taught: Floats
-    taught_by_fold: Sequence[Floats]
+    teacher: Floats
+    teacher_by_fold: Sequence[Floats]
     fold_rows: Sequence[Integers]
 
-    def teach(self, regressor: Any, held_out: Floats, *, by_exposure: bool) -> CompactRegressor:
+    def distil(self, regressor: Any, held_out: Floats, *, by_exposure: bool) -> CompactRegressor:
         """The compact model, with its agreement.
 
         A model for each fold learns, from the rows of the other folds, what the models that have not seen the fold say
@@ -122,32 +122,32 @@ class Lesson:
             by_exposure: whether amounts have an exposure.
 
         """
-        pred, taught = np.empty_like(self.y), np.empty_like(self.y)
-        for rows, by_models in zip(self.fold_rows, self.taught_by_fold, strict=True):
+        pred, teacher = np.empty_like(self.y), np.empty_like(self.y)
+        for rows, by_models in zip(self.fold_rows, self.teacher_by_fold, strict=True):
             others = np.setdiff1d(np.arange(len(self.y)), rows)
-            model, balance = self._imitate(regressor, by_models, others)
+            model, balance = self._fit_student(regressor, by_models, others)
             pred[rows] = balance.apply(predict_1d(model, _safe_indexing(self.X, rows)))
-            taught[rows] = by_models[rows]
-        model, balance = self._imitate(regressor, self.taught, np.arange(len(self.y)))
-        agreement = self._agreement(pred, taught, held_out)
+            teacher[rows] = by_models[rows]
+        model, balance = self._fit_student(regressor, self.teacher, np.arange(len(self.y)))
+        agreement = self._agreement(pred, teacher, held_out)
         return CompactRegressor(model, balance, by_exposure, agreement, RowIntervals.of(pred, self.y))
 
-    def _imitate(self, regressor: Any, taught: Floats, rows: Integers) -> tuple[Any, LearnedBalance]:
-        """A model fitted to what is taught about some rows, and the balance that gives it their total."""
+    def _fit_student(self, regressor: Any, teacher: Floats, rows: Integers) -> tuple[Any, LearnedBalance]:
+        """A model fitted to the teacher's predictions of some rows, and the balance that gives it their total."""
         # Libraries have thresholds in their deviances, hence a mean of 100 where a factor leads back to the units.
         unit = 1.0
-        if taught.min() >= 0.0 < taught.max():
+        if teacher.min() >= 0.0 < teacher.max():
             by_deviance = (with_deviance(regressor, name) for name in _DEVIANCES)
             regressor = next((changed for changed in by_deviance if changed is not None), regressor)
-            unit = float(taught.mean()) / 100.0
-        model = Fitting(regressor, add_weights(regressor, {}, self.weight))(self.X, taught[rows] / unit, rows)
+            unit = float(teacher.mean()) / 100.0
+        model = Fitting(regressor, add_weights(regressor, {}, self.weight))(self.X, teacher[rows] / unit, rows)
         pred = predict_1d(model, _safe_indexing(self.X, rows))
-        return model, Balance()(pred, taught[rows], None if self.weight is None else self.weight[rows])
+        return model, Balance()(pred, teacher[rows], None if self.weight is None else self.weight[rows])
 
-    def _agreement(self, pred: Floats, taught: Floats, held_out: Floats) -> Agreement:
+    def _agreement(self, pred: Floats, teacher: Floats, held_out: Floats) -> Agreement:
         weight = np.ones_like(self.y) if self.weight is None else self.weight
         return Agreement(
-            NRMSE(pred, taught, weight),
+            NRMSE(pred, teacher, weight),
             PGR(pred, self.y, weight),
             PGR.standard_error(pred, self.y, weight),
             NRMSE(pred, self.y, weight),

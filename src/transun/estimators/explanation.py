@@ -44,13 +44,13 @@ def explain(
     shap = need("shap")
     rows = _Rows(X, background)
 
-    def by_place(places: np.ndarray) -> np.ndarray:
-        return np.asarray(predict(rows.mixed(places)), np.float64).reshape(len(places))
+    def predict_mixed(numbers: np.ndarray) -> np.ndarray:
+        return np.asarray(predict(rows.mixed(numbers)), np.float64).reshape(len(numbers))
 
-    masker = shap.maskers.Independent(rows.background_places, max_samples=len(rows.background_places))
-    explainer = shap.Explainer(by_place, masker, seed=seed)
-    explained = explainer(rows.explained_places, max_evals=evaluations, silent=True)
-    # shap has seen the places of values, and its plots are to show the values.
+    masker = shap.maskers.Independent(rows.background_numbers, max_samples=len(rows.background_numbers))
+    explainer = shap.Explainer(predict_mixed, masker, seed=seed)
+    explained = explainer(rows.explained_numbers, max_evals=evaluations, silent=True)
+    # shap has seen the numbers of rows, and its plots are to show their values.
     explained.data, explained.feature_names = rows.values(), list(rows.names)
     return explained
 
@@ -58,7 +58,7 @@ def explain(
 class _Rows:
     """Background rows, and after them the rows to explain, of which new rows are mixed column by column.
 
-    shap mixes numbers. Here it mixes places: row numbers for each column. So columns may hold anything.
+    shap mixes numbers. Here these are the numbers of rows, one for each column, so that columns may hold anything.
     """
 
     def __init__(self, X: Any, background: Any) -> None:
@@ -71,17 +71,17 @@ class _Rows:
             raise ValueError("explain needs at least one column, one row in X, and one in the background")
         self.columns = {name: _joined(others[name], columns[name]) for name in columns}
         self.names = tuple(columns)
-        places = np.repeat(np.arange(sum(counts))[:, None], len(columns), 1)
-        self.background_places, self.explained_places = places[: counts[0]], places[counts[0] :]
+        numbers = np.repeat(np.arange(sum(counts))[:, None], len(columns), 1)
+        self.background_numbers, self.explained_numbers = numbers[: counts[0]], numbers[counts[0] :]
 
-    def mixed(self, places: np.ndarray) -> Any:
-        """Rows whose column j has the value of row places[:, j], in the form of X."""
-        at = places.astype(np.int64).T
-        return self.make({name: values.take(row) for (name, values), row in zip(self.columns.items(), at, strict=True)})
+    def mixed(self, numbers: np.ndarray) -> Any:
+        """Rows whose column j has the values of the rows numbers[:, j], in the form of X."""
+        by_column = zip(self.columns.items(), numbers.astype(np.int64).T, strict=True)
+        return self.make({name: values.take(rows) for (name, values), rows in by_column})
 
     def values(self) -> np.ndarray:
         """The values (n, d) of the rows to explain, of any type."""
-        rows = self.explained_places[:, 0]
+        rows = self.explained_numbers[:, 0]
         lists = [values.take(rows).tolist() for values in self.columns.values()]
         table = np.empty((len(rows), len(lists)), object)
         for number, column in enumerate(lists):

@@ -14,7 +14,7 @@ from transun.data.exposure import to_rates
 from transun.estimators.balance import Balance, LearnedBalance
 from transun.estimators.candidates import Predictor, make_candidates
 from transun.estimators.choice import Choice, choose_weights
-from transun.estimators.compact import CompactRegressor, Lesson
+from transun.estimators.compact import CompactRegressor, Distillation
 from transun.estimators.composition import Composition, Mixed
 from transun.estimators.cross_fitting import CrossFit, NewRows, Split, split_rows
 from transun.estimators.exposure import check_exposure
@@ -188,7 +188,7 @@ class UnbiasedRegressor(MetaRegressor):
 
         """
         X = self._check_features(X)
-        imitator = self._inner_regressors()["regressor"] if regressor is None else regressor
+        student = self._inner_regressors()["regressor"] if regressor is None else regressor
         target = check_target(y, self)
         weight = check_weight(sample_weight, len(target))
         if exposure is not None:
@@ -199,8 +199,8 @@ class UnbiasedRegressor(MetaRegressor):
             )
         rows = NewRows(X)
         by_fold = [self._combine(rows, share) for share in np.eye(len(self.shares_))]
-        lesson = Lesson(X, target, weight, self._combine(rows, self.shares_), by_fold, self.fold_rows_)
-        return lesson.teach(imitator, self.held_out_, by_exposure=self.by_exposure_)
+        distillation = Distillation(X, target, weight, self._combine(rows, self.shares_), by_fold, self.fold_rows_)
+        return distillation.distil(student, self.held_out_, by_exposure=self.by_exposure_)
 
     def composition(self) -> Composition:
         check_is_fitted(self)

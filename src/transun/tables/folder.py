@@ -118,7 +118,9 @@ class StreamedFolder:
         """The validation rows, encoded; None if there are none."""
         return features.to_dataset(self.valid, target, weight, exposure) if len(self.valid) else None
 
-    def unseen(self, features: Features, target: str, weight: str | None, exposure: str | None) -> Dataset | None:
+    def calibration_rows(
+        self, features: Features, target: str, weight: str | None, exposure: str | None
+    ) -> Dataset | None:
         """The calibration rows, encoded; None if there are none."""
         return None if self.calibration is None else features.to_dataset(self.calibration, target, weight, exposure)
 
@@ -126,7 +128,7 @@ class StreamedFolder:
         """What to remember of the training rows, from the sample."""
         return SeenRows.of_sample(data, len(self.train))
 
-    def words(self) -> str:
+    def description(self) -> str:
         """What was learned from a sample, in a sentence; empty if the sample is all rows."""
         if len(self.sample) == len(self.train):
             return ""
@@ -180,16 +182,16 @@ def survey_folder(
     names = list(files.contents)
     require_columns(names, [target, *weights, *excluded, *keep, *split.rule.columns])
     known = Finite(target)
-    look = _look(files, names, known)
+    spread = _spread_rows(files, names, known)
     if features is None:
-        features = guess(look, target, weight=weight, exclude=[*excluded, *([exposure] if exposure else [])])
+        features = guess(spread, target, weight=weight, exclude=[*excluded, *([exposure] if exposure else [])])
     sources = list(dict.fromkeys([*features.sources, target, *weights]))
     columns = list(dict.fromkeys([*sources, *keep, *split.rule.columns]))
-    capacity = _sample_rows(look.select(columns))
+    capacity = _sample_rows(spread.select(columns))
     learned = max(sum(files.rows) * (1.0 - split.test_share), 1.0)
     calibrating = min(split.calibration_share, capacity / learned)
     validating = min(split.valid_share, MOST_VALID / (learned * (1.0 - calibrating)))
-    is_test, is_calibration, is_valid = split.rule.rules(look, split.test_share, calibrating, validating, split.seed)
+    is_test, is_calibration, is_valid = split.rule.rules(spread, split.test_share, calibrating, validating, split.seed)
     kept = (known, Not(is_test), Not(is_calibration))
     parts = {
         "train": _PartSurvey(AllOf((*kept, Not(is_valid))), files, capacity, sources, features),
@@ -292,7 +294,7 @@ def _survey(
     return sums
 
 
-def _look(files: ParquetFiles, names: list[str], rule: RowRule) -> "pa.Table":
+def _spread_rows(files: ParquetFiles, names: list[str], rule: RowRule) -> "pa.Table":
     """Rows from some row groups, spread evenly over all: the whole, where it is small."""
     count = min(len(files.groups), _LOOK_GROUPS)
     chosen = sorted({index * len(files.groups) // count for index in range(count)})
@@ -320,8 +322,8 @@ def _stored_bytes(files: Iterable[Path]) -> int:
     return total
 
 
-def _sample_rows(look: "pa.Table") -> int:
-    a_row = max(look.nbytes / max(len(look), 1), 1.0)
+def _sample_rows(spread: "pa.Table") -> int:
+    a_row = max(spread.nbytes / max(len(spread), 1), 1.0)
     return int(min(max(_SAMPLE_BYTES / a_row, _FEWEST), _MOST))
 
 

@@ -180,7 +180,7 @@ def train_folder(
     columns = (plan.features, plan.target, plan.weight, plan.exposure)
     sample, valid, stream = folder.sampled(*columns), folder.validation(*columns), folder.stream(*columns)
     model, history = _fit(plan, sample, valid, backbone, recipe, stream, **options)
-    seen, unseen = folder.seen(sample), folder.unseen(*columns)
+    seen, unseen = folder.seen(sample), folder.calibration_rows(*columns)
     if unseen is not None:
         model = _multicalibrated(model, history, unseen, plan.features, recipe, options.get("progress"))
         seen = seen.joined(SeenRows.of(unseen))

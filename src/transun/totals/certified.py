@@ -3,7 +3,7 @@
 import math
 from pathlib import Path
 
-from transun.diagnosis.error_sums import Composition
+from transun.diagnosis.error_sums import TotalError
 from transun.diagnosis.tail import AmountTail
 from transun.diagnosis.total_noise import noise_errors, noise_tail
 from transun.metrics.metric import Interval
@@ -51,10 +51,10 @@ def certified_total(noise: Noise, predicted: float, rows: int, level: float = 0.
     errors = noise_errors(noise)
     usable = noise.predicted > 0.0 and predicted > 0.0
     share = rows / noise.rows
-    made_of = Composition(predicted / noise.predicted if usable else 0.0, luck=(share, share))
+    total_error = TotalError(predicted / noise.predicted if usable else 0.0, new_rows=(share, share))
     value = predicted * noise.actual / noise.predicted if usable else math.nan
     refusal = errors.refusal(assumed=True) if usable else "the predictions do not add up to more than 0"
-    ends = Interval(math.nan, math.nan) if refusal else errors.interval(value, made_of, level)
+    ends = Interval(math.nan, math.nan) if refusal else errors.interval(value, total_error, level)
     return Total(
         value=value,
         low=ends.low,
@@ -66,7 +66,7 @@ def certified_total(noise: Noise, predicted: float, rows: int, level: float = 0.
         predicted=predicted,
         tuning=noise.actual / noise.predicted if usable else math.nan,
         largest_share=errors.largest_share,
-        units_to_halve=errors.units_to_halve(made_of),
+        units_to_halve=errors.units_to_halve(total_error),
         refusal=refusal,
         remedy="certify the model on more rows" if refusal else "",
     )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from transun.diagnosis.error_sums import FEWEST_UNITS, Composition, ErrorSums
+from transun.diagnosis.error_sums import FEWEST_UNITS, ErrorSums, TotalError
 from transun.diagnosis.tail import AmountTail, relative_amounts
 from transun.metrics.metric import Interval
 from transun.support.arrays import Floats
@@ -29,7 +29,7 @@ class _Difference:
     value: float
     tuning: float
     errors: ErrorSums
-    made_of: Composition
+    total_error: TotalError
 
 
 def labelled_tail(labelled: Rows) -> AmountTail:
@@ -78,10 +78,10 @@ def estimate_total(
 
     """
     difference = _difference(new.capped(cap), labelled.capped(cap), tail, expected=expected)
-    errors, made_of = difference.errors, difference.made_of
+    errors, total_error = difference.errors, difference.total_error
     refusal = errors.refusal(assumed=assumed)
     remedy = _remedy(new, labelled, errors, expected=expected, cap=cap) if refusal else ""
-    ends = Interval(math.nan, math.nan) if refusal else errors.interval(difference.value, made_of, level)
+    ends = Interval(math.nan, math.nan) if refusal else errors.interval(difference.value, total_error, level)
     return Total(
         value=difference.value,
         low=ends.low,
@@ -93,7 +93,7 @@ def estimate_total(
         predicted=float(new.weight @ new.pred),
         tuning=difference.tuning,
         largest_share=errors.largest_share,
-        units_to_halve=errors.units_to_halve(made_of) if errors.units else math.inf,
+        units_to_halve=errors.units_to_halve(total_error) if errors.units else math.inf,
         refusal=refusal,
         remedy=remedy,
     )
@@ -103,7 +103,7 @@ def _difference(new: Rows, labelled: Rows, tail: AmountTail, *, expected: bool) 
     known, wanted = labelled.by_unit(), new.by_unit()
     if not len(known.weight):  # no labelled row, or none that counts
         nothing = ErrorSums.of(np.zeros(0), tail)
-        return _Difference(math.nan, math.nan, nothing, Composition(0.0))
+        return _Difference(math.nan, math.nan, nothing, TotalError(0.0))
     mass = float(known.weight.sum())
     scale = float(wanted.weight.sum()) / mass
     # Deviations of the sums of each unit from what its weight makes one expect: their sums are zero.
@@ -119,12 +119,12 @@ def _difference(new: Rows, labelled: Rows, tail: AmountTail, *, expected: bool) 
     errors = ErrorSums.of((a - tuning * b) / np.maximum(1.0 - leverage, 1e-3), tail)
     value = tuning * float(wanted.pred.sum()) + scale * float(known.y.sum() - tuning * known.pred.sum())
     if expected:
-        made_of = Composition(scale, others=(tuning**2 * float(b_new @ b_new), tuning**3 * float((b_new**3).sum())))
+        total_error = TotalError(scale, others=(tuning**2 * float(b_new @ b_new), tuning**3 * float((b_new**3).sum())))
     else:
-        made_of = Composition(
-            scale, luck=(_ratio(wanted.weight, known.weight, 2), _ratio(wanted.weight, known.weight, 3))
+        total_error = TotalError(
+            scale, new_rows=(_ratio(wanted.weight, known.weight, 2), _ratio(wanted.weight, known.weight, 3))
         )
-    return _Difference(value, tuning, errors, made_of)
+    return _Difference(value, tuning, errors, total_error)
 
 
 def _ratio(new: Floats, known: Floats, power: int) -> float:

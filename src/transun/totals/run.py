@@ -101,8 +101,8 @@ def total(
         )
         for column, (segmentation, codes) in segment_codes(both).items():
             segments[column] = _Segments(segmentation.how, segmentation.titles, codes[: len(new)], codes[len(new) :])
-    question = _Question(level, cap, tail, finite_variance, expected)
-    totals = _totals(new, rows, segments, question, cluster=cluster, weight=weight)
+    options = _TotalOptions(level, cap, tail, finite_variance, expected)
+    totals = _totals(new, rows, segments, options, cluster=cluster, weight=weight)
     sources = {"new rows": wanted.shift, "labelled rows": known.shift}
     remarks = [f"{name}, {sentence}" for name, shift in sources.items() for sentence in shift.sentences()]
     return replace(totals, remarks=tuple(remarks), repeated=rows.repeated(known.hashes))
@@ -167,7 +167,7 @@ def total_of(
         names, codes = distinct(np.concatenate(values))
         titles = tuple("missing" if name is None else str(name) for name in names)
         segments["segment"] = _Segments(f"{len(titles)} values", titles, codes[: len(new)], codes[len(new) :])
-    totals = _totals(new, rows, segments, _Question(level, cap, tail, finite_variance, expected))
+    totals = _totals(new, rows, segments, _TotalOptions(level, cap, tail, finite_variance, expected))
     return replace(totals, repeated=rows.repeated(rows.pred))
 
 
@@ -234,7 +234,7 @@ def _predict(
 
 
 @dataclass(frozen=True)
-class _Question:
+class _TotalOptions:
     """What is asked of a total; see `total`."""
 
     level: float
@@ -256,7 +256,7 @@ def _totals(
     new: Rows,
     labelled: Rows,
     segments: Mapping[str, _Segments],
-    question: _Question,
+    options: _TotalOptions,
     *,
     cluster: str | None = None,
     weight: str | None = None,
@@ -267,13 +267,13 @@ def _totals(
         if len(rows) and not rows.weight.any():
             raise ValueError(f"the weight of every {name} row is 0, so that there is no total: name another weight")
     # Amounts that a cap cuts have a finite variance, and the tail that they had without it no longer matters.
-    cut = labelled.y is not None and bool((labelled.y > question.cap).any())
-    tail = labelled_tail(labelled.capped(question.cap)).joined(None if cut else question.tail)
-    assumed = cut or question.finite_variance
+    cut = labelled.y is not None and bool((labelled.y > options.cap).any())
+    tail = labelled_tail(labelled.capped(options.cap)).joined(None if cut else options.tail)
+    assumed = cut or options.finite_variance
 
     def estimate(some_new: Rows, known: Rows) -> Total:
         return estimate_total(
-            some_new, known, question.level, tail, expected=question.expected, cap=question.cap, assumed=assumed
+            some_new, known, options.level, tail, expected=options.expected, cap=options.cap, assumed=assumed
         )
 
     tables = []
@@ -290,8 +290,8 @@ def _totals(
         tuple(tables),
         cluster,
         weight,
-        question.cap,
-        question.expected,
+        options.cap,
+        options.expected,
         tail=tail,
         shown=tail.finite_variance,
     )
