@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
@@ -20,14 +19,12 @@ from transun.estimators.cross_fitting import OutOfFold, predict_1d, split_rows
 from transun.estimators.meta_regressor import MetaRegressor, require_prefit
 from transun.estimators.rows import TrainingRows, feature_names, read_features
 from transun.estimators.target import to_tensor
-from transun.support.arrays import distinct
+from transun.support.arrays import Floats, distinct
 from transun.tables.served_model import ServedColumns, WithLookups
 from transun.transforms import Identity
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-Array = NDArray[np.float64]
 
 
 class MulticalibratedRegressor(MetaRegressor):
@@ -128,7 +125,7 @@ class MulticalibratedRegressor(MetaRegressor):
         self.regressor_ = fitting.regressor if isinstance(self.cv, str) else fitting(X, target)
         return self
 
-    def predict(self, X: Any, exposure: Any = None) -> Array:
+    def predict(self, X: Any, exposure: Any = None) -> Floats:
         """The multicalibrated predictions of the regressor, (n,).
 
         Args:

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.model_selection import KFold
 
 from transun.estimators import MulticalibratedRegressor
+from transun.support.arrays import Floats, Integers
 from transun.support.extras import need, require
 from transun_paper.board.frames import Frames
 from transun_paper.board.tables import BOARD_TABLES, NUMBERS
@@ -25,7 +25,6 @@ from transun_paper.lab.store import Store
 if TYPE_CHECKING:
     import pandas as pd
 
-Array = NDArray[np.float64]
 
 # Columns are cut into at most so many segments alone, and so many beside another column.
 _ALONE, _BESIDE = 20, 8
@@ -63,7 +62,7 @@ class SegmentMethod:
 
     """
 
-    predict: Callable[[Any, "pd.DataFrame", Array, "pd.DataFrame"], tuple[Array, str]]
+    predict: Callable[[Any, "pd.DataFrame", Floats, "pd.DataFrame"], tuple[Floats, str]]
     cost: float
     version: int
     library: str | None = None
@@ -77,16 +76,16 @@ class SegmentMethod:
         return True
 
 
-def _plain(regressor: Any, train: "pd.DataFrame", y: Array, test: "pd.DataFrame") -> tuple[Array, str]:
+def _plain(regressor: Any, train: "pd.DataFrame", y: Floats, test: "pd.DataFrame") -> tuple[Floats, str]:
     return regressor.fit(train, y).predict(test), ""
 
 
-def _multicalibrated(regressor: Any, train: "pd.DataFrame", y: Array, test: "pd.DataFrame") -> tuple[Array, str]:
+def _multicalibrated(regressor: Any, train: "pd.DataFrame", y: Floats, test: "pd.DataFrame") -> tuple[Floats, str]:
     model = MulticalibratedRegressor(regressor, random_state=0).fit(train, y)
     return model.predict(test), str(model.ratio_)
 
 
-def _mcgrad(regressor: Any, train: "pd.DataFrame", y: Array, test: "pd.DataFrame") -> tuple[Array, str]:
+def _mcgrad(regressor: Any, train: "pd.DataFrame", y: Floats, test: "pd.DataFrame") -> tuple[Floats, str]:
     """MCGrad with its defaults, learned from out-of-fold predictions as ours is."""
     logging.getLogger("mcgrad").setLevel(logging.ERROR)
     out_of_fold = np.empty(len(y))
@@ -141,7 +140,7 @@ def cost(arguments: Mapping[str, Any], cache: Path) -> float:
     return BOARD_TABLES[arguments["table"]].row_count() * METHODS[arguments["method"]].cost
 
 
-def segment_errors(train: "pd.DataFrame", test: "pd.DataFrame", y: Array, pred: Array) -> dict[str, float]:
+def segment_errors(train: "pd.DataFrame", test: "pd.DataFrame", y: Floats, pred: Floats) -> dict[str, float]:
     """How wrong the totals of segments are: of the values or ranges of each column, and of each pair of columns.
 
     Args:
@@ -181,7 +180,7 @@ def segment_errors(train: "pd.DataFrame", test: "pd.DataFrame", y: Array, pred: 
     }
 
 
-def _codes(train: "pd.Series[Any]", test: "pd.Series[Any]", most: int) -> NDArray[np.int64]:
+def _codes(train: "pd.Series[Any]", test: "pd.Series[Any]", most: int) -> Integers:
     """The segment of each test row: a common value, one of the others, a range of numbers, or missing."""
     if str(train.dtype) == "category":
         common = {value: index for index, value in enumerate(train.value_counts().index[:most])}
@@ -195,7 +194,7 @@ def _codes(train: "pd.Series[Any]", test: "pd.Series[Any]", most: int) -> NDArra
 
 
 @lru_cache(maxsize=1)
-def _load(name: str) -> tuple["pd.DataFrame", Array, "pd.DataFrame", Array]:
+def _load(name: str) -> tuple["pd.DataFrame", Floats, "pd.DataFrame", Floats]:
     data = BOARD_TABLES[name].load()
     frames = Frames.of(data)
     both = need("pandas").concat([frames.train, frames.valid], ignore_index=True)
