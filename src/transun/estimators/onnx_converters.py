@@ -43,8 +43,10 @@ _ESTIMATORS = (
 def to_onnx(model: Any, X: Any, **options: Any) -> Any:
     """The ONNX model of a fitted estimator or pipeline: `onnx.save(to_onnx(model, X), "model.onnx")`.
 
-    The file has one output, the prediction (n, 1), and is opened by onnxruntime alone. Inputs are single precision, as
-    of skl2onnx: X should be float32, or a threshold of a tree may be on the other side of a number that is rounded.
+    The file has one output, the prediction (n, 1), and is opened by onnxruntime alone. Its input has the type of X.
+    For trees that should be float32, in which skl2onnx keeps their thresholds: train with such X, or a number may be
+    rounded across one. For linear models it should be float64: where their terms cancel, single precision has few
+    digits left, of which a steep correction behind them makes an error of some 1e-5.
     After a fit with exposures the output is the amount per unit of exposure. The metadata of the file say so, in
     the entry `transun`: what the output means, and by what it was made.
 
@@ -117,9 +119,11 @@ def _pick(scope: Any, operator: Any, container: Any, column: str | int) -> str:
     if isinstance(column, str) or len(operator.inputs) > 1:
         raise ValueError(f"Balance(by={column!r}) needs a column by its position, and X as one array, to become ONNX")
     onnx = need("onnx")
-    index, output = (str(scope.get_unique_variable_name(name)) for name in ("segment_column", "segment"))
+    names = ("segment_column", "picked", "segment")
+    index, picked, output = (str(scope.get_unique_variable_name(name)) for name in names)
     container.add_initializer(index, onnx.TensorProto.INT64, [1], [column])
-    _add(container, "Gather", [operator.inputs[0].full_name, index], [output], scope, axis=1)
+    _add(container, "Gather", [operator.inputs[0].full_name, index], [picked], scope, axis=1)
+    _add(container, "Cast", [picked], [output], scope, to=onnx.TensorProto.FLOAT)  # X may be double
     return output
 
 
