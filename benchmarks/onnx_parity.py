@@ -287,7 +287,7 @@ def save(rows: list[list[Any]]) -> None:
         ["part", "model", "largest difference", "within", "remark"],
         rows,
         [
-            "Heads are compared on raw outputs of sizes from 0.1 to 1e12, networks from raw columns, estimators from X.",
+            "Heads are compared on raw outputs of 0.1 to 1e12, networks from raw columns, estimators from X.",
             *not_measured(rows),
         ],
         where=machine("torch", "onnxruntime", "skl2onnx", "onnxmltools"),

@@ -4,7 +4,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from transun.data.magnitude import refuse_vanishing, require_squarable
 from transun.support.arrays import Flags, Floats, Integers, distinct, refuse_reordered, to_floats
