@@ -1,6 +1,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -95,3 +96,13 @@ print(evaluate(model, data))
     result = python("-c", script)
     assert result.returncode == 0, result.stderr
     assert "PGR" in result.stdout
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no device that is always full")
+def test_a_full_disk_below_standard_output_is_told():
+    with Path("/dev/full").open("w") as full:
+        call = [sys.executable, "-m", "transun", "info", "--json"]
+        told = subprocess.run(call, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert told.returncode == 2
+    assert told.stderr.startswith("error: no room for standard output")
+    assert told.stderr.count("\n") == 1

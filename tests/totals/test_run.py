@@ -112,7 +112,7 @@ def test_a_segment_without_labels_has_no_interval():
     ("call", "message"),
     [
         (lambda: total_of([1.0], [1.0], [1.0], weight=[1.0]), "both weight and labelled_weight"),
-        (lambda: total_of([1.0], [1.0, 2.0], [1.0]), "2 predictions of labelled rows and 1 targets"),
+        (lambda: total_of([1.0], [1.0, 2.0], [1.0]), r"2 predictions of labelled rows and targets of shape \(1,\)"),
         (lambda: total_of([1.0, np.inf], [1.0], [1.0]), "the prediction of new row 1 is inf"),
         (lambda: total_of([[1.0]], [1.0], [1.0]), "shape"),
         (lambda: total_of([], [1.0], [1.0]), "no new rows"),

@@ -1,5 +1,6 @@
 """The entry point: a mistake of the user ends in one line, not in a traceback."""
 
+import errno
 import os
 import sys
 from pathlib import Path
@@ -32,5 +33,13 @@ def run(commands: typer.Typer) -> None:
             typer.echo("interrupted; what was finished is kept", err=True)
         sys.exit(130)
     except (ValueError, ModuleNotFoundError, OSError, FloatingPointError) as error:
-        typer.echo(f"error of rank {rank}: {error}" if rank else f"error: {error}", err=True)
+        sentence = _sentence(error)
+        typer.echo(f"error of rank {rank}: {sentence}" if rank else f"error: {sentence}", err=True)
         sys.exit(2)
+
+
+def _sentence(error: Exception) -> str:
+    # Every file that is written names itself where its disk is full; what is left has no name.
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC and error.filename is None:
+        return f"no room for standard output or a temporary file ({error.strerror}): make room, or set TMPDIR"
+    return str(error)
