@@ -34,6 +34,7 @@ default_role = "code"
 html_theme = "furo"
 html_title = f"transun {release}"
 html_static_path = ["static"]
+html_css_files = ["gallery.css"]
 html_js_files = ["accessible.js"]
 html_copy_source = False
 html_show_sphinx = False

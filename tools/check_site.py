@@ -1,10 +1,12 @@
 """Checks a built site: links within it lead somewhere, and no page has a fault that a browser can find.
 
 `make docs` runs this: `python tools/check_site.py docs/_build/html`. Addresses elsewhere are not visited. Where there
-is a Chromium or Chrome, every page is opened at the width of a phone, in light and in dark: nothing may reach beyond
-the edge, and axe-core may find nothing serious. Names after the folder are parts of paths: only such pages are opened.
+is a Chromium or Chrome, every page is opened on a desktop in light and on a phone in dark: nothing may reach beyond the
+edge, and axe-core may find nothing serious. Names after the folder are parts of paths: only such pages are opened.
+`--screenshots FOLDER` keeps what the browser shows, for people to look at.
 """
 
+import argparse
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
@@ -46,8 +48,8 @@ def broken_links(folder: Path) -> list[str]:
     return broken
 
 
-def faults_in_a_browser(folder: Path, parts: list[str]) -> list[str]:
-    """`page: fault` for everything that reaches beyond the edge of a phone, and for serious faults of accessibility."""
+def faults_in_a_browser(folder: Path, parts: list[str], screenshots: Path | None) -> list[str]:
+    """`page, width, scheme: fault` for everything that reaches beyond the edge, and for what keeps readers out."""
     sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
     from browser import MISSING, Browser, find_browser
 
@@ -55,24 +57,33 @@ def faults_in_a_browser(folder: Path, parts: list[str]) -> list[str]:
     if program is None:
         print(MISSING)
         return []
+    pages = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*.html"))}
+    chosen = {name: path for name, path in pages.items() if not parts or any(part in name for part in parts)}
     faults = []
     with Browser(program) as browser:
-        for path in sorted(folder.rglob("*.html")):
-            name = path.relative_to(folder).as_posix()
-            if parts and not any(part in name for part in parts):
-                continue
-            for scheme in ("light", "dark"):
-                browser.open(path, 390, scheme)
-                if browser.run("document.documentElement.scrollWidth > innerWidth"):
-                    faults.append(f"{name}: wider than a phone")
-                faults += [f"{name}, {scheme}: {fault}" for fault in browser.faults()]
+        for number, (name, path) in enumerate(chosen.items(), 1):
+            print(f"page {number} of {len(chosen)}: {name}", file=sys.stderr, flush=True)
+            for width, scheme in ((1280, "light"), (390, "dark")):
+                browser.open(path, width, scheme)
+                beyond = browser.run("document.documentElement.scrollWidth > innerWidth")
+                wrong = ["wider than the screen"] * beyond + browser.faults()
+                faults += [f"{name}, {width} pixels, {scheme}: {fault}" for fault in wrong]
+                if screenshots is not None:
+                    browser.screenshot(screenshots / f"{name.removesuffix('.html').replace('/', '_')}_{width}.png")
     return faults
 
 
 def main() -> None:
     """Print what is wrong and fail if anything is."""
-    folder = Path(sys.argv[1]).resolve()
-    faults = broken_links(folder) + faults_in_a_browser(folder, sys.argv[2:])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="the built site")
+    parser.add_argument("parts", nargs="*", help="parts of paths: only such pages are opened")
+    parser.add_argument("--screenshots", type=Path, metavar="FOLDER", help="keep a picture of every page")
+    arguments = parser.parse_args()
+    folder = arguments.folder.resolve()
+    if arguments.screenshots is not None:
+        arguments.screenshots.mkdir(parents=True, exist_ok=True)
+    faults = broken_links(folder) + faults_in_a_browser(folder, arguments.parts, arguments.screenshots)
     print(*faults, sep="\n", end="\n" * bool(faults))
     raise SystemExit(int(bool(faults)))
 

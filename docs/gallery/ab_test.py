@@ -42,4 +42,4 @@ if find_spec("tea_tasting"):
     from transun.experiments import plan_abtest
 
     for plan in plan_abtest(log, LogColumns("user", "gmv", before="gmv_before"), 0.02):
-        print(plan.users_needed)
+        print(f"{plan.outcome}, {plan.how}: {plan.users_needed:,} users in both arms together")

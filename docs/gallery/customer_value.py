@@ -13,7 +13,7 @@ from transun import PGR, UnbiasedRegressor
 
 # %%
 rng = np.random.default_rng(1)
-rows = 8_000
+rows = 16_000
 X = np.column_stack([rng.poisson(2.0, rows), rng.exponential(50.0, rows), rng.normal(size=rows)])
 buys = rng.random(rows) < 1 / (1 + np.exp(2.0 - 0.6 * X[:, 0]))
 value = np.where(buys, np.exp(3.0 + 0.3 * X[:, 0] + (0.6 + 0.1 * X[:, 0]) * rng.normal(size=rows)), 0.0)

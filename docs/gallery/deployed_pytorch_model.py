@@ -75,5 +75,5 @@ print(f"debiased: predicted / actual total {evaluate(model, new)['PGR']:.3f}")
 # Old and new prediction come from one forward pass.
 with torch.no_grad():
     raw = model.raw(columns(x[7_000:7_003]))
-    print("old", model.head.undebiased(raw).tolist())
-    print("new", model.head(raw).tolist())
+    print("old", model.head.undebiased(raw).numpy().round(2))
+    print("new", model.head(raw).numpy().round(2))

@@ -27,7 +27,7 @@ print(small.agreement)
 # %%
 # The file that a service of LightGBM loads, and the factor beside it:
 text = small.regressor.booster_.model_to_string()
-print(len(text) // 1000, "kB of trees;", small.balance)
+print(f"{len(text) // 1000} kB of trees, and the factor {small.balance.factor:.4f}")
 
 # %%
 # A gate before it is published

@@ -14,11 +14,11 @@ true mean of every order is known.
 from transun import LogMSE, LogSUN, Recipe, diagnose, train
 from transun.data import OrderLog
 
-log = OrderLog(orders=8_000, users=400, items=200, history=0)
-x, y, truth = log.chunk(0, 8_000)
+log = OrderLog(orders=16_000, users=400, items=200, history=0)
+x, y, truth = log.chunk(0, 16_000)
 table = {**{name: column.numpy() for name, column in x.items()}, "gmv": y.numpy()}
-past = {name: column[:6_000] for name, column in table.items()}
-new = {name: column[6_000:] for name, column in table.items()}
+past = {name: column[:8_000] for name, column in table.items()}
+new = {name: column[8_000:] for name, column in table.items()}
 
 # %%
 # The usual model
@@ -32,7 +32,7 @@ diagnosis
 # -------------------------------------
 # `LogSUN` is the same head with one branch more. Nothing else changes.
 debiased = train(past, "gmv", LogSUN(shared=1), recipe=Recipe(epochs=4), progress=False)
-diagnose(new["gmv"], debiased.predict(new), name="orders, debiased").verdict.text
+print(diagnose(new["gmv"], debiased.predict(new)).verdict.text)
 
 # %%
 # Against the true mean
@@ -41,7 +41,7 @@ diagnose(new["gmv"], debiased.predict(new), name="orders, debiased").verdict.tex
 import matplotlib.pyplot as plt
 import numpy as np
 
-expected = truth[6_000:].numpy()
+expected = truth[8_000:].numpy()
 edges = np.quantile(expected, np.linspace(0, 1, 11))
 group = np.clip(np.searchsorted(edges, expected) - 1, 0, 9)
 for name, model in (("LogMSE", usual), ("LogSUN", debiased)):

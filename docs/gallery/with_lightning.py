@@ -17,8 +17,8 @@ from transun import LogSUN
 # %%
 # A network with two outputs, f and z, for the two branches of the head.
 torch.manual_seed(0)
-x = torch.randn(6_000, 4)
-y = torch.exp(1.0 + x[:, 0] + 0.8 * torch.randn(6_000))
+x = torch.randn(15_000, 4)
+y = torch.exp(1.0 + x[:, 0] + 0.8 * torch.randn(15_000))
 head = LogSUN().prepare(y[:5_000])
 assert len(head.branches) == 2
 network = nn.Sequential(nn.Linear(4, 32), nn.ReLU(), nn.Linear(32, 2))
