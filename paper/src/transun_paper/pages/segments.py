@@ -24,8 +24,8 @@ def segments_page(report: Mapping[str, Any]) -> str:
         ),
         "The worst of hundreds of segments is off by chance alone: a limit that chance exceeds in 1 of 20 cases is "
         "3.5 standard errors for a hundred segments and 4.1 for a thousand. The settings of the correction and the "
-        "rule by which it is kept were chosen by the validation rows of ten of the tables (all but the two of policies), "
-        "with models that had learned from training rows alone; an earlier rule had been loosened with test "
+        "rule by which it is kept were chosen by the validation rows of ten of the tables (all but the two of "
+        "policies), with models that had learned from training rows alone; an earlier rule had been loosened with test "
         "rows in view, and is gone. The last column is the root mean square of all segments' errors in standard errors "
         "beyond what chance makes.",
     ]
