@@ -60,15 +60,27 @@ def reproduce(
 
     Finished runs are kept in OUT/runs: an interrupted command continues where it stopped, and tables share runs. The
     public data sets are looked for in the folder that the variable TRANSUN_DATA names, else in `data`. `all --quick`
-    takes some minutes on two cores, `all` some hours; it leaves out `ahead`, which takes another hour.
+    takes some minutes on two cores, `all` some hours; it leaves out `ahead`, which takes another hour. Without a name,
+    the list says what each took: minutes of one core, from OUT/costs.json.
 
     Example: transun-paper reproduce synthetic --quick --out reports
     """
     _require_libraries()
-    from transun_paper.pages.reproductions import ALL, REPRODUCTIONS, Workspace, gather_work, write_report
+    from transun_paper.pages.reproductions import (
+        ALL,
+        REPRODUCTIONS,
+        Workspace,
+        core_minutes,
+        gather_work,
+        read_costs,
+        write_costs,
+        write_report,
+    )
 
     if not names:
-        print_table(["name", "what"], [[name, listed.title] for name, listed in REPRODUCTIONS.items()])
+        costs = read_costs(out)
+        rows = [[name, listed.title, core_minutes(costs, name)] for name, listed in REPRODUCTIONS.items()]
+        print_table(["name", "what", "core minutes"], rows)
         return
     chosen = list(ALL) if names == ["all"] else names
     for name in chosen:
@@ -87,15 +99,19 @@ def reproduce(
     new_folder(out)
     # All the work first: what the reproductions share is then done once, and long runs begin first.
     workspace.carry_out(gather_work(reproductions.values(), workspace))
-    reports = {}
+    reports, used = {}, {}
     for name, reproduction in reproductions.items():
+        workspace.store.used.clear()
         reports[name] = write_report(name, reproduction, workspace)
+        used[name] = set(workspace.store.used)
         answers = reproduction.answers(reports[name])
         if answers and not as_json:
             rows = [[answer.claim, answer.holds.strip("*"), answer.evidence] for answer in answers]
             print_table(["claim", "holds", "evidence"], rows)
         if not as_json:
             typer.echo(f"Written to {out}/: {name}.md, {name}.json")
+    if not quick:
+        write_costs(used, workspace)
     if as_json:
         typer.echo(json.dumps(reports[chosen[0]] if len(chosen) == 1 else reports))
 

@@ -39,3 +39,17 @@ def test_published_numbers():
     assert published("comp_sota_sim", "Unheard-of", "-", "RS-G") is None
     assert published("lcltm_compare_sim", "MAE", "1/(|T⁻¹(u)|+ε)", "LS-BU") == 0.0242
     assert any("percent" in note for note in notes("comp_sota_sim"))
+
+
+def test_a_cost_counts_every_result_once_and_knows_which_were_asked_for(tmp_path):
+    store = Store(tmp_path)
+    store.keep("timed", {"seconds": 100.0}, seconds=2.0)  # those of the processor count
+    store.keep("trained", {"seconds": 3.0})
+    store.keep("unknown", [1, 2])
+    for text in ("timed", "trained", "timed"):
+        store.read(text)
+    assert store.used == {"timed", "trained"}
+    results, timed, seconds = store.cost(store.used)
+    assert (results, timed) == (2, 2)
+    assert seconds == pytest.approx(5.0)
+    assert store.cost(["timed", "unknown"])[:2] == (2, 1)

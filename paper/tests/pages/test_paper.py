@@ -62,11 +62,31 @@ def test_a_page_opens_with_a_verdict_and_the_numbers():
 
 
 def test_answers_are_counted_and_listed():
-    counts, details = claim_parts(report()["claims"])[1:]
+    counts, _, _, details = claim_parts(report()["claims"])[1:]
     assert counts.splitlines()[0] == "| claim, and in how many places it holds | no | undecided |"
     assert counts.splitlines()[2] == "| It helps | 1 | 1 |"
     assert "| It helps | globo | **no** | κ = \\|u\\| loses |" in details
     assert claim_parts([]) == []
+
+
+def test_causes_are_counted_and_stand_beside_the_evidence():
+    base = {"claim": "It helps", "evidence": "numbers"}
+    claims = [
+        base | {"where": "a", "holds": "no", "cause": {"kind": "metric", "evidence": "medians win"}},
+        base | {"where": "b", "holds": "undecided", "cause": {"kind": "size", "evidence": "2.0 times as many rows"}},
+        base | {"where": "c", "holds": "no", "cause": None},
+        base | {"where": "d", "holds": "yes", "cause": None},
+    ]
+    *_, counts, details = claim_parts(claims)
+    assert [line.split(" | ")[:2] for line in counts.splitlines()[2:]] == [
+        ["| size", "1"],
+        ["| metric", "1"],
+        ["| not shown", "1"],
+    ]
+    assert "| It helps | a | **no** | numbers | metric: medians win |" in details
+    assert "| It helps | c | **no** | numbers | not shown |" in details
+    assert "| It helps | d | yes | numbers |  |" in details
+    assert len(claim_parts(claims[-1:])) == 3  # where all hold, nothing is explained
 
 
 def test_printed_numbers_keep_their_digits():

@@ -11,7 +11,10 @@ from transun_paper.pages.reproductions import (
     REPRODUCTIONS,
     Leaderboard,
     Workspace,
+    core_minutes,
     gather_work,
+    read_costs,
+    write_costs,
     write_page,
     write_plan,
     write_report,
@@ -54,8 +57,27 @@ def test_shared_work_is_planned_once(tmp_path):
 
     both = [REPRODUCTIONS["comparison"], REPRODUCTIONS["ranking"]]
     work = gather_work(both, Encoded(tmp_path, quick=True))
-    assert len(work.lines) == 16  # the methods of the ranking are among those of the comparison
-    assert len(work.studies) == 16 + 14
+    # The methods of the ranking are among those of the comparison; both have a witness and two constants.
+    assert len(work.lines) == 16 + 1 + 2
+    assert len(work.studies) == 16 + 1 + 14 + 1
+
+
+def test_costs_are_by_page_and_together(tmp_path):
+    workspace = Workspace(tmp_path)
+    for text, seconds in {"a": 60.0, "b": 120.0, "c": 240.0}.items():
+        workspace.store.keep(text, None, seconds)
+    workspace.store.keep("d", None)
+    write_costs({"bins": {"a", "b"}, "online": {"b", "c"}, "levels": {"d"}, "industrial": {"a"}}, workspace)
+    costs = read_costs(tmp_path)
+    assert costs["together"]["names"] == ["bins", "levels", "online"]
+    assert costs["together"]["seconds"] == pytest.approx(420.0)  # b is shared
+    assert (costs["together"]["results"], costs["together"]["timed"]) == (4, 3)
+    assert costs["gpu"]["industrial"]["seconds"] == pytest.approx(60.0)  # minutes of a GPU are not those of a core
+    assert [core_minutes(costs, name) for name in ("bins", "online", "levels", "synthetic")] == ["3", "6", "", ""]
+    write_costs({"bins": {"a", "d"}}, workspace)
+    costs = read_costs(tmp_path)
+    assert core_minutes(costs, "bins") == "at least 1"
+    assert len(costs["together"]["names"]) == 3  # that of more pages stays
 
 
 def test_an_unknown_row_of_the_leaderboard_is_named(tmp_path):

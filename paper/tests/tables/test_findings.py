@@ -98,7 +98,7 @@ def test_what_was_not_run_or_failed_is_unknown():
     fine = side(0.5, 0.6)
     assert better(TestRows(), Side("b", []), fine, "TRE").holds == UNKNOWN
     failed = better(TestRows(), fine, Side("b", [*reports(0.5), {"failed": "diverged"}]), "TRE")
-    assert failed == Finding(UNKNOWN, "b failed with 1 of 2 seeds: diverged")
+    assert (failed.holds, failed.evidence) == (UNKNOWN, "b failed with 1 of 2 seeds: diverged")
     nothing = reports(0.5, 0.6)
     nothing[0]["metrics"]["TRE"] = None
     assert better(TestRows(), Side("b", nothing), fine, "TRE").holds == UNKNOWN

@@ -1,6 +1,6 @@
 """Markdown from text."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from transun.report.formatting import visible_line
 
@@ -19,15 +19,22 @@ def escape(text: str) -> str:
     return "".join(_SPECIAL.get(char, char) for char in visible_line(text))
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def table(header: Sequence[str], rows: Sequence[Sequence[str]], texts: Collection[str] = ()) -> str:
     """A Markdown table, first column to the left, numbers to the right.
+
+    Args:
+        header: names of columns.
+        rows: the cells.
+        texts: names of further columns that hold text, which is to the left as well.
 
     >>> print(table(["method", "TRE"], [["LogSUN", "0.01"]]))
     | method | TRE |
     | :-- | --: |
     | LogSUN | 0.01 |
+
     """
-    lines = [header, [":--", *["--:"] * (len(header) - 1)], *rows]
+    sides = [":--", *(":--" if name in texts else "--:" for name in header[1:])]
+    lines = [header, sides, *rows]
     return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
 
 

@@ -26,11 +26,15 @@ class Claim:
 
 @dataclass(frozen=True)
 class Difference:
-    """One metric of a method minus that of another: its value, standard error and two-sided p-value."""
+    """One metric of a method minus that of another: its value, standard error and two-sided p-value.
+
+    `of_rows` is the share of the squared error that the sample of test rows makes; the rest is that of the seeds.
+    """
 
     value: float
     error: float
     p: float
+    of_rows: float = 0.0
 
 
 def paired_t(first: Sequence[float], second: Sequence[float]) -> float:
@@ -67,8 +71,10 @@ def difference(first: Reports, second: Reports, metric: str) -> Difference:
     gaps = [a["metrics"][metric] - b["metrics"][metric] for a, b in zip(left, right, strict=True)]
     blocks = [a - b for a, b in zip(_blocks(left, metric), _blocks(right, metric), strict=True)]
     value, seed_error = seed_mean(gaps)
-    error = math.hypot(jackknife_error(blocks), seed_error)
-    return Difference(value, error, p_value(value, error, len(blocks) - 1))
+    row_error = jackknife_error(blocks)
+    error = math.hypot(row_error, seed_error)
+    of_rows = row_error**2 / error**2 if error > 0.0 else 0.0
+    return Difference(value, error, p_value(value, error, len(blocks) - 1), of_rows)
 
 
 def log_ratio(first: Reports, second: Reports, metric: str) -> Difference:

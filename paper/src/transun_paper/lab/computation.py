@@ -14,6 +14,7 @@ _MODULES = {
     "ab validity": "transun_paper.online.validity",
     "board": "transun_paper.board.run",
     "booster": "transun_paper.lab.boosters",
+    "constant": "transun_paper.lab.references",
     "drift": "transun_paper.online.drift",
     "industrial": "transun_paper.tables.industrial",
     "ranking speed": "transun_paper.online.speed",

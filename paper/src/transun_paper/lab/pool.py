@@ -1,6 +1,7 @@
 """Studies and computations carried out by processes of one thread each; finished ones are in the store."""
 
 import os
+import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, field
@@ -128,9 +129,13 @@ class _RunGroup:
 
     def execute(self, cache: Path, store: Path) -> str:
         runs = [Run.parse(text) for text in self.texts]
-        reports = execute(runs, _load(cache, runs[0].dataset))
+        data = _load(cache, runs[0].dataset)
+        began = time.process_time()
+        reports = execute(runs, data)
+        # The runs share one training, so each has its part of the time.
+        seconds = (time.process_time() - began) / len(runs)
         for run, report in zip(runs, reports, strict=True):
-            Store(store).keep(run.text, report)
+            Store(store).keep(run.text, report, seconds)
         return _line(runs[-1], reports[-1])
 
 

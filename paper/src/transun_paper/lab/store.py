@@ -3,12 +3,21 @@
 import hashlib
 import json
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from transun.support.files import write_json
+
+
+class StoredCost(NamedTuple):
+    """What stored results took: how many there are, of how many the time is known, and seconds of one core in all."""
+
+    results: int
+    timed: int
+    seconds: float
 
 
 @dataclass(frozen=True)
@@ -17,20 +26,28 @@ class Store:
 
     A result is written under a temporary name and then renamed, so an interrupted run leaves no incomplete file.
 
+    Args:
+        folder: of the files.
+        used: the texts whose results were asked for, from which the cost of a report is known.
+
     >>> import tempfile
     >>> store = Store(Path(tempfile.mkdtemp()))
     >>> store.run("1 + 1", lambda: 2), store.run("1 + 1", lambda: 3)  # the second is read back
     (2, 2)
+
     """
 
     folder: Path
+    used: set[str] = field(default_factory=set, compare=False, repr=False)
 
     def run(self, text: str, compute: Callable[[], Any]) -> Any:
         """The result stored for this text, computed and stored if there is none yet."""
         if text in self:
             return self.read(text)
+        began = time.process_time()
         result = compute()
-        self.keep(text, result)
+        self.keep(text, result, time.process_time() - began)
+        self.used.add(text)
         return result
 
     def __contains__(self, text: str) -> bool:
@@ -38,15 +55,45 @@ class Store:
 
     def read(self, text: str) -> Any:
         """The result stored for this text."""
-        return json.loads(self.path(text).read_text(encoding="utf-8"))["result"]
+        self.used.add(text)
+        return self._stored(text)["result"]
 
-    def keep(self, text: str, result: Any) -> None:
-        """Store a result that was computed elsewhere."""
-        write_json(self.path(text), {"text": text, "result": result})
+    def keep(self, text: str, result: Any, seconds: float | None = None) -> None:
+        """Store a result that was computed elsewhere, and the seconds of one core that it took, where they are known.
+
+        The seconds are of the processor and not of the clock, so that a busy machine does not make them more.
+        """
+        timed = {} if seconds is None else {"seconds": round(seconds, 3)}
+        write_json(self.path(text), {"text": text, **timed, "result": result})
+
+    def cost(self, texts: Iterable[str]) -> StoredCost:
+        """What the results of these texts took.
+
+        A run tells its seconds of training itself; those of the processor count where both are known.
+
+        >>> import tempfile
+        >>> store = Store(Path(tempfile.mkdtemp()))
+        >>> store.keep("a", 1, seconds=2.0), store.keep("b", {"seconds": 3.0}), store.keep("c", 4)
+        (None, None, None)
+        >>> store.cost(["a", "b", "c"])
+        StoredCost(results=3, timed=2, seconds=5.0)
+        """
+        known = [_seconds(self._stored(text)) for text in set(texts)]
+        timed = [seconds for seconds in known if seconds is not None]
+        return StoredCost(len(known), len(timed), math.fsum(timed))
+
+    def _stored(self, text: str) -> dict[str, Any]:
+        stored: dict[str, Any] = json.loads(self.path(text).read_text(encoding="utf-8"))
+        return stored
 
     def path(self, text: str) -> Path:
         """The file of the result of this text."""
         return self.folder / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.json"
+
+
+def _seconds(stored: dict[str, Any]) -> float | None:
+    result = stored["result"]
+    return stored.get("seconds", result.get("seconds") if isinstance(result, dict) else None)
 
 
 def rounded(value: Any, digits: int = 7) -> Any:

@@ -14,6 +14,13 @@ _STARS = (
     " A star marks a difference to the row named in the last column at the 5 % level: two-sided t-test, paired by seed."
 )
 _ANSWERS = {"yes": "yes", "no": "**no**", "undecided": "undecided", "unknown": "unknown"}
+_CAUSES = {
+    "size": ("size", "there are too few test rows, seeds or training rows to tell, or to get there"),
+    "metric": ("metric", "the metric asks for something other than the mean, or has no value"),
+    "data": ("data", "these data do not have what the claim is about"),
+    "protocol": ("protocol", "with another training, or another way of counting, the answer is another"),
+    "": ("not shown", "no run that was made shows why"),
+}
 _HEADINGS = {
     "STRE": "signed TRE",
     "NDCG": "NDCG@All",
@@ -49,11 +56,11 @@ def paper_page(report: Mapping[str, Any]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def verdict(claims: Sequence[Mapping[str, str]]) -> str:
-    """One or two sentences: how many answers there are of each kind, and which claims hold everywhere or nowhere.
+def verdict(claims: Sequence[Mapping[str, Any]]) -> str:
+    """A few sentences: how many answers of each kind there are, what holds everywhere or fails most, what is explained.
 
-    >>> verdict([{"claim": "A", "holds": "yes"}, {"claim": "B", "holds": "no"}, {"claim": "B", "holds": "undecided"}])
-    'Of 3 checks 1 holds, 1 fails and 1 is undecided. Everywhere: A. Failing most: B (1 of 2).'
+    >>> verdict([{"claim": "A", "holds": "yes"}, {"claim": "B", "holds": "no"}, {"claim": "B", "holds": "yes"}])
+    'Of 3 checks 2 hold and 1 fails. Runs show why for 0 of 1. Everywhere: A. Failing most: B (1 of 2).'
     """
     if not claims:
         return "No claim of the paper is checked here."
@@ -65,6 +72,10 @@ def verdict(claims: Sequence[Mapping[str, str]]) -> str:
     parts = [
         f"Of {len(claims)} checks {listed}." if len(claims) > 1 else f"The one check {verbs[claims[0]['holds']][0]}."
     ]
+    others = [claim for claim in claims if claim["holds"] != "yes"]
+    if others:
+        shown = sum(claim.get("cause") is not None for claim in others)
+        parts.append(f"Runs show why for {shown} of {len(others)}.")
     by_claim: dict[str, list[str]] = {}
     for claim in claims:
         by_claim.setdefault(claim["claim"], []).append(claim["holds"])
@@ -77,8 +88,8 @@ def verdict(claims: Sequence[Mapping[str, str]]) -> str:
     return " ".join(parts)
 
 
-def claim_parts(claims: Sequence[Mapping[str, str]]) -> list[str]:
-    """How often each claim holds, then every answer with its evidence."""
+def claim_parts(claims: Sequence[Mapping[str, Any]]) -> list[str]:
+    """How often each claim holds, why it does not, then every answer with its evidence and cause."""
     if not claims:
         return []
     order = list(_ANSWERS)
@@ -87,12 +98,35 @@ def claim_parts(claims: Sequence[Mapping[str, str]]) -> list[str]:
         counts[claim["claim"]][claim["holds"]] += 1
     present = [name for name in order if any(count[name] for count in counts.values())]
     rows = [[text, *[str(count[name]) for name in present]] for text, count in counts.items()]
-    details = [[claim["claim"], claim["where"], _ANSWERS[claim["holds"]], claim["evidence"]] for claim in claims]
+    details = [
+        [claim["claim"], claim["where"], _ANSWERS[claim["holds"]], claim["evidence"], _cause(claim)] for claim in claims
+    ]
     return [
         "## Does the claim hold?",
         table(["claim, and in how many places it holds", *present], rows),
-        table(["claim", "where", "holds", "evidence"], details),
+        *_why(claims),
+        table(["claim", "where", "holds", "evidence", "cause"], details, texts=("where", "holds", "evidence", "cause")),
     ]
+
+
+def _why(claims: Sequence[Mapping[str, Any]]) -> list[str]:
+    """How many claims do not hold for each cause, and what such a cause means."""
+    causes = [(claim.get("cause") or {"kind": ""})["kind"] for claim in claims if claim["holds"] != "yes"]
+    if not causes:
+        return []
+    rows = [[name, str(causes.count(kind)), meaning] for kind, (name, meaning) in _CAUSES.items() if kind in causes]
+    return [
+        "Why the others do not hold, as runs show:",
+        table(["cause", "answers", "what it means"], rows, ("what it means",)),
+    ]
+
+
+def _cause(claim: Mapping[str, Any]) -> str:
+    """The cause of an answer other than yes, with the numbers that show it."""
+    cause = claim.get("cause")
+    if claim["holds"] == "yes":
+        return ""
+    return _CAUSES[""][0] if cause is None else f"{_CAUSES[cause['kind']][0]}: {cause['evidence']}"
 
 
 def ours(dataset: Mapping[str, Any], columns: Sequence[str]) -> str:

@@ -30,7 +30,7 @@ from transun_paper.lab.pool import carry_out
 from transun_paper.lab.progress import WriteLine, silent, to_stderr
 from transun_paper.lab.protocol import Study
 from transun_paper.lab.sources import encode_user_datasets
-from transun_paper.lab.store import Store
+from transun_paper.lab.store import Store, rounded
 from transun_paper.lab.synthetic_tables import SYNTHETIC_TABLES, SyntheticTable
 from transun_paper.lab.trees import TREES
 from transun_paper.online.validity import (
@@ -75,11 +75,12 @@ class Workspace:
     progress: bool | None = None
     user_data: Mapping[str, Path] = field(default_factory=dict)
     _keys: dict[str, str] = field(default_factory=dict, init=False, repr=False)
+    _used: set[str] = field(default_factory=set, init=False, repr=False)
 
     @property
     def store(self) -> Store:
-        """Where finished runs are kept."""
-        return Store(self.out / "runs")
+        """Where finished runs are kept; it remembers which were asked for."""
+        return Store(self.out / "runs", self._used)
 
     @property
     def cache(self) -> Path:
@@ -466,6 +467,49 @@ def write_report(name: str, reproduction: Reproduction, workspace: Workspace) ->
     write_json(workspace.out / f"{name}.json", report)
     write_page(name, reproduction, workspace.out)
     return report
+
+
+_COSTS = "costs.json"
+
+
+def write_costs(used: Mapping[str, set[str]], workspace: Workspace) -> Report:
+    """Note what the results behind reports took, and return all that is known: by name, and those of now together.
+
+    Seconds of a GPU are kept apart.
+
+    Args:
+        used: the texts of the results that each report was made from. Reports share results, so that they cost less
+            together than one by one.
+        workspace: where the reports are.
+
+    """
+    known, store = read_costs(workspace.out), workspace.store
+    on_gpu = {part.name for part in (*GPU_TABLES, *GPU_FIGURES)}
+    for device in ("pages", "gpu"):
+        costs = {name: store.cost(texts) for name, texts in used.items() if (name in on_gpu) == (device == "gpu")}
+        known[device] |= {name: cost._asdict() for name, cost in costs.items() if cost.results}
+    names = sorted(name for name, texts in used.items() if texts and name not in on_gpu)
+    if len(names) >= len(known["together"]["names"]):
+        together = store.cost({text for name in names for text in used[name]})
+        known["together"] = {"names": names, **together._asdict()}
+    write_json(workspace.out / _COSTS, rounded(known))
+    return known
+
+
+def read_costs(folder: Path) -> Report:
+    """What is known about the costs of the reports in a folder."""
+    path = folder / _COSTS
+    costs: Report = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    return {"pages": {}, "gpu": {}, "together": {"names": []}} | costs
+
+
+def core_minutes(costs: Report, name: str) -> str:
+    """What a report costs, in minutes of one core; at least so many where the time of some results is not known."""
+    cost = costs["pages"].get(name)
+    if cost is None or not cost["timed"]:
+        return ""
+    least = "" if cost["timed"] == cost["results"] else "at least "
+    return f"{least}{cost['seconds'] / 60.0:.0f}"
 
 
 def write_page(name: str, reproduction: Reproduction, folder: Path) -> None:

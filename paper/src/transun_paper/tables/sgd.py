@@ -1,32 +1,11 @@
 """The paper's optimiser: MSE, LogMSE and the three schemes by SGD, with every rate at which one of them diverges."""
 
-from dataclasses import dataclass, replace
-
 from transun.heads import LogSUN
-from transun.training.optimisers import SGD
-from transun_paper.lab.protocol import FIRST, SGDS, Study, TuningProtocol
 from transun_paper.tables.ablations import SCHEMES
 from transun_paper.tables.findings import Answer, Side, TestRows, better
-from transun_paper.tables.table import COSTLY, FIVE, PaperRow, PaperTable, RowReports, leaderboard_row
+from transun_paper.tables.table import COSTLY, FIVE, BySGD, PaperRow, PaperTable, RowReports, leaderboard_row
 
 _TEST = TestRows()
-
-
-@dataclass(frozen=True)
-class BySGD:
-    """SGD in place of Adam; otherwise the leaderboard's tuning."""
-
-    def study(self, protocol: TuningProtocol, key: str, row: PaperRow) -> Study:
-        return self._protocol(protocol).study(key, row.head, row.correction)
-
-    def statement(self, protocol: TuningProtocol) -> str:
-        return self._protocol(protocol).statement
-
-    def _protocol(self, protocol: TuningProtocol) -> TuningProtocol:
-        # A quick protocol has one rate.
-        if len(protocol.optimisers) == 1:
-            return replace(protocol, optimisers=(SGD(1e-2),))
-        return replace(protocol, optimisers=SGDS, first=FIRST)
 
 
 def sgd_claims(reports: RowReports, where: str) -> list[Answer]:

@@ -1,7 +1,7 @@
 """A table of the paper as rows of methods: its studies, its report, its claims."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol
 
 import torch
@@ -9,14 +9,15 @@ import torch
 import transun
 from transun.corrections import Correction
 from transun.heads import Head
-from transun.training.optimisers import Adam
+from transun.training.optimisers import SGD, Adam
 from transun_paper.datasets.public import PUBLIC
 from transun_paper.lab.boards import FULL_BOARD, QUICK_BOARD
 from transun_paper.lab.compare import Reports, paired_t
 from transun_paper.lab.computation import Computation
 from transun_paper.lab.methods import METHODS
-from transun_paper.lab.protocol import Study, TuningProtocol
+from transun_paper.lab.protocol import FIRST, SGDS, Study, TuningProtocol
 from transun_paper.lab.published import notes, printed
+from transun_paper.lab.references import REFERENCES, reference
 from transun_paper.lab.run import Run
 from transun_paper.lab.store import Store, rounded
 from transun_paper.tables.findings import Answer, Rows, TestRows, able
@@ -128,7 +129,8 @@ class FixedRate:
     """One learning rate for all rows; otherwise the leaderboard's training."""
 
     def study(self, protocol: TuningProtocol, key: str, row: PaperRow) -> Study:
-        run = Run(key, row.head, protocol.training_for(key, Adam(RATE)), correction=row.correction)
+        training = replace(protocol.training_for(key, Adam(RATE)), finish=row.finish)
+        run = Run(key, row.head, training, correction=row.correction)
         return Study((run,), tuple(range(protocol.seeds)))
 
     def statement(self, protocol: TuningProtocol) -> str:
@@ -136,6 +138,31 @@ class FixedRate:
             f"One recipe for all rows, as in the paper: Adam {RATE:g}, {protocol.seeds} seeds; everything else as on "
             "the leaderboard (weights averaged, the weights of the best validation check kept). No rate is tuned."
         )
+
+
+@dataclass(frozen=True)
+class BySGD:
+    """SGD, the paper's optimiser, in place of Adam; otherwise the leaderboard's tuning."""
+
+    def study(self, protocol: TuningProtocol, key: str, row: PaperRow) -> Study:
+        return self._protocol(protocol).study(key, row.head, row.correction)
+
+    def statement(self, protocol: TuningProtocol) -> str:
+        return self._protocol(protocol).statement
+
+    def _protocol(self, protocol: TuningProtocol) -> TuningProtocol:
+        # A quick protocol has one rate.
+        if len(protocol.optimisers) == 1:
+            return replace(protocol, optimisers=(SGD(1e-2),))
+        return replace(protocol, optimisers=SGDS, first=FIRST)
+
+
+@dataclass(frozen=True)
+class Witness:
+    """A row that is not shown, whose runs show why claims about the rows that are shown fail: another protocol."""
+
+    row: PaperRow
+    tuning: Tuning
 
 
 def protocol_of(quick: bool) -> TuningProtocol:
@@ -171,15 +198,18 @@ class StudiedRows:
     rows: tuple[PaperRow, ...]
     tuning: Tuning
     skipped: tuple[str, ...]
+    witnesses: tuple[Witness, ...] = ()
 
     def datasets(self, available: Iterable[str]) -> list[str]:
         """All but the skipped ones."""
         return kept(available, self.skipped)
 
     def studies(self, keys: Keys, quick: bool = False) -> list[Study]:
-        """One study per row and data set."""
+        """One study per row and data set, those of witnesses after them."""
         protocol = protocol_of(quick)
-        return [self.tuning.study(protocol, keys[name], row) for name in kept(keys, self.skipped) for row in self.rows]
+        studied = [(row, self.tuning) for row in self.rows]
+        studied += [(witness.row, witness.tuning) for witness in self.witnesses]
+        return [tuning.study(protocol, keys[name], row) for name in kept(keys, self.skipped) for row, tuning in studied]
 
     def computations(self, keys: Keys, quick: bool = False) -> list[Computation]:
         """None: studies are enough."""
@@ -202,6 +232,7 @@ class PaperTable(StudiedRows):
         against: the row that a row is tested against, seed by seed.
         skipped: data sets left out because of what they cost, unless there are no others.
         remarks: what a reader should know besides, in sentences.
+        witnesses: rows of other protocols, which show why claims fail; their reports are among those of the rows.
 
     """
 
@@ -216,6 +247,11 @@ class PaperTable(StudiedRows):
     against: Mapping[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
     skipped: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
+    witnesses: tuple[Witness, ...] = ()
+
+    def computations(self, keys: Keys, quick: bool = False) -> list[Computation]:
+        """The constants, by which claims about NMAE are judged."""
+        return [reference(keys[name], constant) for name in kept(keys, self.skipped) for constant in REFERENCES]
 
     def report(self, store: Store, keys: Keys, quick: bool = False) -> dict[str, Any]:
         """Our numbers, the paper's, and the answers; plain values."""
@@ -230,7 +266,7 @@ class PaperTable(StudiedRows):
                 for row, study in studies.items()
             ]
             tables.append({"dataset": name, "rows": entries})
-            claims += self.claims(reports, name)
+            claims += self.claims(reports | self._behind(store, protocol, keys[name]), name)
         statement = self.tuning.statement(protocol)
         absent = [name for name in keys if name not in kept(keys, self.skipped)]
         remarks = list(self.remarks)
@@ -240,6 +276,22 @@ class PaperTable(StudiedRows):
         return table_report(
             self.name, self.title, statement, self.columns, tables, claims, self.printed, noise, remarks
         )
+
+    def _behind(self, store: Store, protocol: TuningProtocol, key: str) -> dict[tuple[str, str], Reports]:
+        """The reports of one data set that the table does not show: of witnesses and of constants."""
+        reports: dict[tuple[str, str], Reports] = {
+            witness.row.id: witness.tuning.study(protocol, key, witness.row).reports(store)
+            for witness in self.witnesses
+        }
+        for constant in REFERENCES:
+            text = reference(key, constant).text
+            reports[constant_row(constant)] = [store.read(text)] * protocol.seeds if text in store else []
+        return reports
+
+
+def constant_row(constant: str) -> tuple[str, str]:
+    """The name under which claims find the report of a constant, which is the same for every seed."""
+    return "constant", constant
 
 
 def table_row(
