@@ -195,6 +195,25 @@ def _range(lines: list[dict[str, Any]], column: str, digits: int = 1) -> str:
     return low if low == high else f"{low} to {high}"
 
 
+def costs_block() -> str:
+    """What the pages of the paper cost together and one by one, from what the results behind them took."""
+    costs = _read("costs")
+    together = costs["together"]
+    hours = together["seconds"] / 3600.0
+    untimed = together["results"] - together["timed"]
+    least = f" The time of {untimed:,} of the {together['results']:,} results is not known." if untimed else ""
+    on_gpu = max(cost["seconds"] for cost in costs["gpu"].values()) / 60.0
+    rows = "\n".join(
+        f"| `{name}` | {cost['results']:,} | {cost['seconds'] / 60.0:.0f} |" for name, cost in costs["pages"].items()
+    )
+    return (
+        f"{len(together['names'])} pages together took {hours:.1f} hours of one core, hence {hours / 2.0:.1f} on two; "
+        f"the industrial ones took {on_gpu:.0f} minutes of a GPU.{least} Pages share results, so that they cost less "
+        "together than one by one:\n\n"
+        f"| page | results | minutes of one core |\n| :-- | --: | --: |\n{rows}\n"
+    )
+
+
 def reference_block() -> str:
     """Every public name with the first sentence of its documentation, by room."""
     homes = [(room, import_module(f"transun.{room}")) for room in ROOMS]
@@ -229,6 +248,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "small-segments": small_segments_block,
     "coverage": coverage_block,
     "parity": parity_block,
+    "costs": costs_block,
     "layers": picture,
     "way": way,
     "reference": reference_block,
@@ -237,6 +257,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
 REPORT_BLOCKS: dict[str, Callable[[str, str], str]] = {"answers": answers_block, "claims": claims_block}
 PAGES = [
     ROOT / "README.md",
+    ROOT / "paper" / "README.md",
     *(page for folder in ("", "guides", "understand") for page in (DOCS / folder).glob("*.md")),
 ]
 
