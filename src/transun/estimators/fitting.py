@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_method_params, _num_samples, has_fit_parameter
 
+from transun.estimators.pipelines import final_estimator, is_pipeline, with_final_estimator
 from transun.support.arrays import Floats, Integers
 
 Pairs = Sequence[tuple[Any, Any]]
@@ -176,9 +177,8 @@ def weight_parameter(regressor: Any) -> str:
     """
     if has_fit_parameter(regressor, "sample_weight") or get_config()["enable_metadata_routing"]:
         return "sample_weight"
-    if hasattr(regressor, "steps"):
-        name, last = regressor.steps[-1]
-        return f"{name}__{weight_parameter(last)}"
+    if is_pipeline(regressor):
+        return f"{regressor.steps[-1][0]}__{weight_parameter(final_estimator(regressor))}"
     raise ValueError(
         f"the fit of {type(regressor).__name__} takes no sample_weight; use a regressor that does, leave the weights "
         "out, or switch on scikit-learn's metadata routing"
@@ -192,8 +192,7 @@ def takes_weights(regressor: Any) -> bool:
     >>> takes_weights(LinearRegression()), takes_weights(KNeighborsRegressor())
     (True, False)
     """
-    last = regressor.steps[-1][1] if hasattr(regressor, "steps") else regressor
-    return bool(has_fit_parameter(last, "sample_weight"))
+    return bool(has_fit_parameter(final_estimator(regressor), "sample_weight"))
 
 
 def with_deviance(regressor: Any, deviance: str) -> Any | None:
@@ -208,10 +207,9 @@ def with_deviance(regressor: Any, deviance: str) -> Any | None:
     >>> with_deviance(LinearRegression(), "poisson") is None
     True
     """
-    if hasattr(regressor, "steps"):
-        name, last = regressor.steps[-1]
-        changed = with_deviance(last, deviance)
-        return None if changed is None else clone(regressor).set_params(**{name: changed})
+    if is_pipeline(regressor):
+        changed = with_deviance(final_estimator(regressor), deviance)
+        return None if changed is None else with_final_estimator(regressor, changed)
     parameters, objectives = _OBJECTIVES.get(_package(regressor), ((), {}))
     params = regressor.get_params() if deviance in objectives else {}
     for parameter in parameters:

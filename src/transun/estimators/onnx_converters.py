@@ -22,6 +22,7 @@ from transun.estimators.compact import CompactRegressor
 from transun.estimators.corrected import CorrectedRegressor
 from transun.estimators.gts import GTSRegressor
 from transun.estimators.multicalibrated import MulticalibratedRegressor
+from transun.estimators.pipelines import final_estimator
 from transun.estimators.unbiased import UnbiasedRegressor
 from transun.support.extras import need, require
 from transun.tables.onnx_graph import torch_to_onnx
@@ -60,7 +61,7 @@ def to_onnx(model: Any, X: Any, **options: Any) -> Any:
     """
     register_converters()
     converted = need("skl2onnx").to_onnx(model, X, **{"target_opset": _OPSETS, **options})
-    last = model.steps[-1][1] if hasattr(model, "steps") else model
+    last = final_estimator(model)
     document = {
         "model": type(last).__name__,
         "outputs": [{"name": each.name, "meaning": _meaning(last)} for each in converted.graph.output],

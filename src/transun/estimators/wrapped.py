@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.linear_model import LinearRegression
+
+from transun.estimators.pipelines import final_estimator, is_pipeline, with_final_estimator
 
 # The names by which estimators of this package take transforms of the target.
 _PARAMETERS = {"target_transform", "target_transforms"}
@@ -42,9 +43,9 @@ def without_target_transform(regressor: Any, default: Any) -> Any:
         if inside is None:
             return LinearRegression() if isinstance(regressor, TransformedTargetRegressor) else default
         return without_target_transform(inside, default)
-    if hasattr(regressor, "steps"):
-        name, last = regressor.steps[-1]
-        return clone(regressor).set_params(**{name: without_target_transform(last, default)})
+    if is_pipeline(regressor):
+        inside = without_target_transform(final_estimator(regressor), default)
+        return with_final_estimator(regressor, inside)
     raise ValueError(
         f"{type(regressor).__name__} holds a regressor that transforms its target, whose predictions are biased: pass "
         "one that holds the regressor inside instead"
