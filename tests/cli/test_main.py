@@ -106,3 +106,25 @@ def test_a_full_disk_below_standard_output_is_told():
     assert told.returncode == 2
     assert told.stderr.startswith("error: no room for standard output")
     assert told.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "work"),
+    [
+        ("diagnose scored.csv --target gmv --pred predicted", "transun.diagnosis.diagnose_table"),
+        ("debias scored.csv --target gmv --pred predicted --out c.csv", "transun.diagnosis.repair.repair"),
+        ("compare model other orders.csv", "transun.diagnosis.evaluation.evaluate_model"),
+        ("export model --out m.pt2", "transun.tables.graph_export.export"),
+        ("demo --orders 2000", "transun.report.demo.run_demo"),
+        ("info orders.csv", "transun.data.table.overview"),
+    ],
+)
+def test_an_interrupted_command_says_so_in_one_line_and_leaves_nothing(here, run, monkeypatch, line, work):
+    def stop(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(work, stop)
+    before = {path.name for path in here.iterdir()}
+    told = run(*line.split(), code=130)
+    assert told.err == "interrupted: nothing was written but what was finished before\n"
+    assert {path.name for path in here.iterdir()} == before

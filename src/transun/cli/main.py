@@ -28,10 +28,11 @@ def run(commands: typer.Typer) -> None:
         sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115 - it is open as long as the process lives
     try:
         commands()
-    except KeyboardInterrupt:
-        if not rank:
-            typer.echo("interrupted; what was finished is kept", err=True)
-        sys.exit(130)
+    except SystemExit as stop:
+        # Typer turns Ctrl-C into an exit code and says nothing; a training that was interrupted has said how to go on.
+        if not rank and isinstance(getattr(stop.__context__, "__cause__", None), KeyboardInterrupt):
+            typer.echo("interrupted: nothing was written but what was finished before", err=True)
+        raise
     except (ValueError, ModuleNotFoundError, OSError, FloatingPointError) as error:
         sentence = _sentence(error)
         typer.echo(f"error of rank {rank}: {sentence}" if rank else f"error: {sentence}", err=True)

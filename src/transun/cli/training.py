@@ -311,8 +311,11 @@ class TrainingJob:
         try:
             model = self.rows.train(self.plan, backbone, self.recipe, base=base, resume=resume, progress=progress)
         except KeyboardInterrupt:
-            for file in interrupted_files(resume) if group.leads else ():
+            files = interrupted_files(resume) if group.leads else ()
+            for file in files:
                 typer.echo(f"interrupted: the same command with --resume continues from {file}", err=True)
+            if group.leads and not files:
+                typer.echo("interrupted before there was anything to resume from: begin anew", err=True)
             raise typer.Exit(130) from None
         if self.base is not None and model.seen is not None:
             model = replace(model, seen=model.seen.joined(self.base.seen))
