@@ -203,15 +203,19 @@ def costs_block() -> str:
     untimed = together["results"] - together["timed"]
     least = f" The time of {untimed:,} of the {together['results']:,} results is not known." if untimed else ""
     on_gpu = max(cost["seconds"] for cost in costs["gpu"].values()) / 60.0
-    rows = "\n".join(
-        f"| `{name}` | {cost['results']:,} | {cost['seconds'] / 60.0:.0f} |" for name, cost in costs["pages"].items()
-    )
+    rows = "\n".join(f"| `{name}` | {cost['results']:,} | {_minutes(cost)} |" for name, cost in costs["pages"].items())
     return (
         f"{len(together['names'])} pages together took {hours:.1f} hours of one core, hence {hours / 2.0:.1f} on two; "
         f"the industrial ones took {on_gpu:.0f} minutes of a GPU.{least} Pages share results, so that they cost less "
         "together than one by one:\n\n"
         f"| page | results | minutes of one core |\n| :-- | --: | --: |\n{rows}\n"
     )
+
+
+def _minutes(cost: dict[str, Any]) -> str:
+    if not cost["timed"]:
+        return "not known"
+    return f"{'' if cost['timed'] == cost['results'] else 'at least '}{cost['seconds'] / 60.0:.0f}"
 
 
 def reference_block() -> str:
