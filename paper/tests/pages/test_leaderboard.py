@@ -8,7 +8,7 @@ from transun.corrections import Smearing
 from transun.data import Dataset
 from transun.heads import MSE, Gamma, LogMSE, Scaled
 from transun.training.optimisers import SGD, Adam
-from transun_paper.lab.boards import FULL_BOARD, QUICK_BOARD, SGD_BOARD, Board
+from transun_paper.lab.boards import FULL_BOARD, QUICK_BOARD, SGD_BOARD, LeaderboardPlan
 from transun_paper.lab.encoded_dataset import EncodedDataset
 from transun_paper.lab.leaderboard import RANKED_BY, collect
 from transun_paper.lab.measures import Predictions
@@ -46,7 +46,7 @@ def found(tmp_path_factory):
             lambda name=name: name, lambda name=name, parts=parts: EncodedDataset(name, *parts, {"item": 10}, {})
         )
         keys[name] = encode_dataset(name, source, folder)
-    board = Board(PROTOCOL, METHODS, ("plain", "shifted"))
+    board = LeaderboardPlan(PROTOCOL, METHODS, ("plain", "shifted"))
     store = Store(folder / "runs")
     carry_out(board.studies(keys).values(), store, folder, jobs=1)
     return board, keys, store, folder

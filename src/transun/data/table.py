@@ -86,7 +86,7 @@ def _from_values(name: str, values: Any) -> "pa.Array":
     pa = need("pyarrow")
     if isinstance(values, (pa.Array, pa.ChunkedArray)):
         return values
-    if values is None or isinstance(values, (str, bytes)) or (np.ndim(values) == 0 and not hasattr(values, "__iter__")):
+    if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__") or getattr(values, "ndim", 1) == 0:
         raise ValueError(f"column {name!r} is {values!r}, not one value for each row: give a list or an array")
     if getattr(values, "ndim", 1) == 2:
         matrix = np.asarray(values)

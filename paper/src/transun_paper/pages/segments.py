@@ -26,9 +26,9 @@ def segments_page(report: Mapping[str, Any]) -> str:
         "3.5 standard errors for a hundred segments and 4.1 for a thousand. The rule by which the correction is kept "
         "was chosen by the validation rows of ten of the tables (all but the two of policies), with models that "
         "had learned from training rows alone; an earlier rule had been loosened with test rows in view, and is gone. "
-        "That more trees and a wider spread are allowed now follows from limits that were reached there, and was not tried "
-        "there again. The last column is the root mean square of all segments' errors in standard errors beyond what "
-        "chance makes.",
+        "That more trees and a wider spread are allowed now follows from limits that were reached there, and was not "
+        "tried there again. The last column is the root mean square of all segments' errors in standard errors beyond "
+        "what chance makes.",
     ]
     if report["missing"]:
         parts.append(f"Not computed so far: {'; '.join(report['missing'])}.")
