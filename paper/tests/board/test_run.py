@@ -60,8 +60,8 @@ def store(tmp_path):
 class Killed(Store):
     """Stops everything when it has kept so many results."""
 
-    def keep(self, text, result):
-        super().keep(text, result)
+    def keep(self, text, result, seconds=None):
+        super().keep(text, result, seconds)
         if len(list(self.folder.glob("*.json"))) >= 4:
             raise KeyboardInterrupt
 

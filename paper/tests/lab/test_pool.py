@@ -29,8 +29,8 @@ def studies(key):
 class Interrupting(Store):
     """Stops the whole undertaking when it has kept so many results."""
 
-    def keep(self, text, result):
-        super().keep(text, result)
+    def keep(self, text, result, seconds=None):
+        super().keep(text, result, seconds)
         if len(list(self.folder.glob("*.json"))) >= 4:
             raise KeyboardInterrupt
 
