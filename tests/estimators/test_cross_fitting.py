@@ -54,7 +54,7 @@ class TestSplitRows:
 
 class TestPredict1d:
     def predict(self, values):
-        return predict_1d(type("Model", (), {"predict": lambda self, X: values})(), None)
+        return predict_1d(type("Model", (), {"predict": lambda self, X: values})(), [[0.0]] * len(values))
 
     def test_a_single_column_becomes_a_vector(self):
         assert self.predict([[1], [2]]).tolist() == [1.0, 2.0]

@@ -356,7 +356,7 @@ class TestMistakes:
             GTSRegressor(TREE).fit(X, y)
 
     def test_all_weights_zero(self):
-        with pytest.raises(ValueError, match="at least one non-zero"):
+        with pytest.raises(ValueError, match="all values of sample_weight are zero"):
             GTSRegressor(TREE).fit([[0.0]] * 6, [1.0] * 6, sample_weight=np.zeros(6))
 
     def test_a_constant_target(self):
