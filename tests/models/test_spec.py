@@ -54,6 +54,7 @@ def test_people_may_write_it_their_way():
         "b'x'",
         "Nothing()",
         "print",
+        "sharding()",
     ],
 )
 def test_nothing_foreign_runs(text):

@@ -1,5 +1,6 @@
 """The parts of a model as text and back, such as `GTS(PointHead(Log1p()))`, with the names that the text may use."""
 
+import inspect
 import math
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -30,11 +31,18 @@ def loads(text: str, plugins: Mapping[str, Callable[..., Any]] | None = None) ->
 
 @cache
 def vocabulary() -> dict[str, Any]:
-    """Every name that the text of a model may use.
+    """Every name that the text of a model may use: classes, and functions that return an object of a class.
 
-    >>> "LogSUN" in vocabulary()
-    True
+    A type, or a context manager such as `sharding`, is no part of a model.
+
+    >>> "LogSUN" in vocabulary(), "sharding" in vocabulary()
+    (True, False)
     """
     rooms = (backbones, corrections, heads, losses, schemes, transforms)
     exported = {name: getattr(room, name) for room in rooms for name in room.__all__}
-    return exported | {strategy.__name__: strategy for strategy in heads.STRATEGIES} | {"inf": math.inf}
+    parts = {name: value for name, value in exported.items() if _makes_a_part(value)}
+    return parts | {strategy.__name__: strategy for strategy in heads.STRATEGIES} | {"inf": math.inf}
+
+
+def _makes_a_part(value: Any) -> bool:
+    return inspect.isclass(value) or inspect.isclass(getattr(value, "__annotations__", {}).get("return"))

@@ -256,9 +256,7 @@ def _shares(report: ModelReport) -> list[Block]:
     dropped = [part.name for part in report.mixture.parts if not part.share > 0.0]
     left_out = f" The rows had no use for {' and '.join(dropped)}." if dropped else ""
     times = (
-        f". {report.mixture.count} mixtures, each without a part of the rows, are averaged"
-        if report.mixture.count > 1
-        else ""
+        f". {report.mixture.count} mixtures, of folds and of all rows, are averaged" if report.mixture.count > 1 else ""
     )
     how = f"{report.mixture.rows:,} rows that nothing was trained on decided the shares{times}."
     return [Paragraph([f"The prediction is a mixture: {', '.join(parts)}. {how}{left_out}"])]

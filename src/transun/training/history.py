@@ -71,7 +71,7 @@ class History:
     parts: list[Part] = field(default_factory=list)
     """The parts of a mixture, empty where one network was trained."""
     mixtures: int = 1
-    """How many mixtures were trained, each with other rows left out, and averaged."""
+    """How many mixtures were trained, of folds and of all rows, and averaged."""
     mixed_error: float = math.nan
     """The root mean squared error of the mixture on the rows that decided the shares, of which there are:"""
     mixed_rows: int = 0

@@ -114,7 +114,9 @@ def fit_parts(
     shares = [fold.votes / sum(each.votes for each in folds) for fold in folds]
     history = replace(histories[-1], parts=_mean_parts(histories, shares), mixtures=len(folds))
     history.mixed_error = _root_mean([each.mixed_error for each in histories], shares)
-    history.mixed_rows = sum(each.mixed_rows for each in histories)
+    # Without validation rows of their own, folds let every row decide once; given rows decide for all mixtures.
+    every_row = len(folds) > 1 and split.given is None
+    history.mixed_rows = len(split.data if every_row else folds[-1].deciding)
     history.train_rows = len(split.data if stream is None else stream)
     history.valid_rows = 0 if split.given is None else len(split.given)
     history.seconds = time.perf_counter() - began
@@ -208,7 +210,7 @@ def _fit_once(
     mixed = (preds * torch.tensor(shares, dtype=torch.float64)).sum(1, keepdim=True)
     errors = _root_mean_squares(torch.cat([preds, mixed], 1), deciding)
     history.parts = [Part(*part) for part in zip(names, shares, errors, strict=False)]
-    history.mixed_error, history.mixed_rows = errors[-1], len(deciding)
+    history.mixed_error = errors[-1]
     kept = [index for index, share in enumerate(shares) if share > 0.0]
     return mix([models[index] for index in kept], [shares[index] for index in kept]), history
 
