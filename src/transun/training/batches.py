@@ -14,21 +14,15 @@ import torch
 from torch import Tensor
 
 from transun.backbones import Inputs
+from transun.backbones.boosting import TargetRows
 from transun.data import Batch
 from transun.support.group import Group, current_group
 
 __all__ = ["BatchPart", "BatchSource", "LocalRows", "RowBatch", "own_parts"]
 
 
-class RowBatch(Protocol):
+class RowBatch(TargetRows, Protocol):
     """A batch: features, targets (B,), and weights (B,) or None."""
-
-    @property
-    def x(self) -> Inputs: ...
-    @property
-    def y(self) -> Tensor: ...
-    @property
-    def weight(self) -> Tensor | None: ...
 
 
 class BatchSource(Protocol):
