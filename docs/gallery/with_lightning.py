@@ -57,9 +57,7 @@ if find_spec("lightning"):
             """Adam."""
             return torch.optim.Adam(self.parameters(), 0.01)
 
-    trainer = lightning.Trainer(
-        max_epochs=5, accelerator="cpu", logger=False, enable_checkpointing=False, enable_progress_bar=False
-    )
+    trainer = lightning.Trainer(max_epochs=5, logger=False, enable_checkpointing=False, enable_progress_bar=False)
     trainer.fit(Debiased(), loader)
 else:
     print("Lightning is not installed: the same steps in a plain loop")

@@ -219,7 +219,8 @@ def test_the_truth_is_nearest_to_itself_and_the_price_has_the_right_total(tmp_pa
     assert truth["metrics"]["XAUC"] > price["metrics"]["XAUC"] + 0.02
 
 
-def test_a_gpu_table_says_what_it_lacks_and_is_made_from_what_was_brought_back(tmp_path):
+def test_a_gpu_table_says_what_it_lacks_and_is_made_from_what_was_brought_back(tmp_path, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     store = Store(tmp_path)
     assert "need a GPU" in industrial.INDUSTRIAL.obstacle(store, quick=False)
     assert industrial.INDUSTRIAL.obstacle(store, quick=True) is None  # a toy that any processor trains
