@@ -36,7 +36,9 @@ def test_an_example_is_not_called_like_a_library():
 
 
 # Lightning's advice depends on the number of processors.
-@pytest.mark.filterwarnings("ignore:The 'train_dataloader' does not have many workers")
+@pytest.mark.filterwarnings(
+    "ignore:The 'train_dataloader' does not have many workers", "ignore::FutureWarning:lightning"
+)
 @pytest.mark.parametrize("name", QUICK)
 def test_a_quick_example_runs(name, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)

@@ -26,7 +26,7 @@ def log(tmp_path, monkeypatch, shop):
     frame = pl.DataFrame({"order": np.arange(len(day)), "day": day, "prediction": pred})
     frame = frame.with_columns(country=pl.Series(rng.choice(["FR", "IT"], len(day))))
     frame.write_csv("predictions.csv")
-    known = paid < np.datetime64("2026-01-01") + DAYS
+    known = paid < np.datetime64("2026-01-01") + np.timedelta64(DAYS, "D")
     for name, factor in (("payments", 1.0), ("changed", np.where(period >= 80, 0.75, 1.0))):
         table = pl.DataFrame({"order": np.arange(len(day)), "paid": paid, "gmv": amount * factor})
         table.filter(pl.Series(known)).write_csv(f"{name}.csv")

@@ -79,7 +79,7 @@ def test_losses_are_computed_in_float32():
 
 def test_a_batch_of_another_size_is_not_compiled(programs):
     trained(Compiled())
-    assert programs.count("_raw") == 4  # four whole batches and a rest
+    assert programs.count("_raw") == 5  # the comparison with eager gradients, four whole batches; not the rest
 
 
 def test_tables_are_compiled_once_their_shapes_repeat(programs):
@@ -90,6 +90,20 @@ def test_tables_are_compiled_once_their_shapes_repeat(programs):
 
 def test_compiled_trains_as_eager(programs):
     assert torch.equal(weights(trained(Compiled())[0]), weights(trained(Eager())[0]))
+
+
+def test_a_compiler_that_loses_gradients_is_found_out(monkeypatch):
+    def forgetful(function, dynamic, options):
+        """As torch 2.11 with operations in place: the outputs are right and their gradients zero."""
+        return lambda *arguments: type(raw := function(*arguments))(0.0 * output + output.detach() for output in raw)
+
+    engine._program.cache_clear()
+    monkeypatch.setattr(torch, "compile", forgetful)
+    try:
+        with pytest.raises(RuntimeError, match=r"compiles this network wrongly: the gradient of network.* Eager\(\)"):
+            trained(Compiled())
+    finally:
+        engine._program.cache_clear()
 
 
 def test_a_failing_compiler_is_named(monkeypatch):

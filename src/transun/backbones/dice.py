@@ -96,9 +96,10 @@ def _pool(count: Tensor, mean: Tensor, variance: Tensor, group: Group) -> tuple[
 
 
 def _dice(x: Tensor, alpha: Tensor, beta: Tensor, mean: Tensor, precision: Tensor) -> Tensor:
-    p = (x - mean).mul_(beta * precision).sigmoid_()
+    # Nothing in place: torch 2.11 compiles such a forward pass of a `Function` into one whose gradients are all zero.
+    p = torch.sigmoid((x - mean) * (beta * precision))
     # In the precision of the input: the next layer's product would round to it anyway.
-    return torch.addcmul(alpha, p, 1.0 - alpha).mul_(x).to(x.dtype)
+    return (torch.addcmul(alpha, p, 1.0 - alpha) * x).to(x.dtype)
 
 
 class _DiceFunction(Function):

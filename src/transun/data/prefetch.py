@@ -2,7 +2,7 @@
 
 import atexit
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from queue import SimpleQueue
 from typing import NamedTuple, TypeVar
 
@@ -18,7 +18,7 @@ class _Failure(NamedTuple):
 _END = _Failure(StopIteration())
 
 
-def prefetch(items: Iterator[T]) -> Iterator[T]:
+def prefetch(items: Iterator[T]) -> Generator[T]:
     """The items in their order, each made by a background thread while the caller uses the one before.
 
     At most two items exist at a time: the thread begins an item only when the caller has received the one before it. An

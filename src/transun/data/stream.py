@@ -3,6 +3,7 @@
 import copy
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol, Self
@@ -171,18 +172,20 @@ class ParquetStream:
 
     def _batches(self, size: int, seed: int | None) -> Iterator[Batch]:
         rest: ColumnTensors = {}
-        for block in prefetch(self._blocks(seed)):
-            rows = len(block[_Y])
-            # The first batch begins with the rows that the block before has left over.
-            for start in range(-len(rest[_Y]) if rest else 0, rows, size):
-                picked = {name: column[max(start, 0) : start + size] for name, column in block.items()}
-                if start < 0:
-                    picked = {name: torch.cat((rest[name], column)) for name, column in picked.items()}
-                # A copy: a view would keep the whole block alive.
-                rest = {name: column.clone() for name, column in picked.items()} if start + size > rows else {}
-                if not rest:
-                    yield _batch(picked)
-            del block, picked  # free their memory before the thread begins another block
+        # Closed at once when the loop is left: an interpreter may keep what nobody refers to for a while.
+        with closing(prefetch(self._blocks(seed))) as blocks:
+            for block in blocks:
+                rows = len(block[_Y])
+                # The first batch begins with the rows that the block before has left over.
+                for start in range(-len(rest[_Y]) if rest else 0, rows, size):
+                    picked = {name: column[max(start, 0) : start + size] for name, column in block.items()}
+                    if start < 0:
+                        picked = {name: torch.cat((rest[name], column)) for name, column in picked.items()}
+                    # A copy: a view would keep the whole block alive.
+                    rest = {name: column.clone() for name, column in picked.items()} if start + size > rows else {}
+                    if not rest:
+                        yield _batch(picked)
+                del block, picked  # free their memory before the thread begins another block
         if rest:
             yield _batch(rest)
 
