@@ -199,3 +199,11 @@ def test_the_meaning_of_a_shared_table_is_that_of_its_owner() -> None:
     meanings = features.fit({"user": [5, None], "bought": [[5, 7], []]}).meanings
     assert meanings["user"] == "codes 0..3: 3 for a missing id, 0 for one that training has not seen"
     assert meanings["bought"].startswith(meanings["user"])
+
+
+def test_encoding_with_shift_is_encoding_and_shift() -> None:
+    features, new = Features(EVERY).fit(table()), table(seed=1)
+    x, shift = features.encode_with_shift(new)
+    assert same(x, features.encode(new))
+    assert shift == features.shift(new)
+    assert shift.columns["user"].rows == 40

@@ -173,7 +173,20 @@ class Features:
         >>> print(*features.shift({"land": ["DE", "de"]}).sentences())
         column 'land': 1 of 2 values (50.0 %) was not seen in training, such as 'de'; 'de' is 'DE' there
         """
+        return self._shift(self._read(source))
+
+    def encode_with_shift(self, source: Any) -> tuple[dict[str, Tensor], TableShift]:
+        """What `encode` and `shift` return, of a table that is read and converted once: for rows to be predicted.
+
+        >>> from transun.data import Features
+        >>> x, shift = Features({"land": Id()}).fit({"land": ["DE", "IT"]}).encode_with_shift({"land": ["IT", "FR"]})
+        >>> x["land"].tolist(), shift.columns["land"].unseen
+        ([2, 0], 1)
+        """
         table = self._read(source)
+        return self._encode(table), self._shift(table)
+
+    def _shift(self, table: "pa.Table") -> TableShift:
         kinds = {name: kind for name, kind in self._with_encoders.items() if name in self.profiles}
         if not len(table):
             return TableShift(dict.fromkeys(kinds, Shift()), dict(self.profiles))

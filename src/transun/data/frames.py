@@ -76,6 +76,8 @@ def arrow_table(frame: Any, columns: Iterable[str] | None = None) -> "pa.Table":
 
     """
     pa = need("pyarrow")
+    if isinstance(frame, pa.Table):
+        return frame
     frame = in_memory(frame, columns)
     if isinstance(frame, pa.Table):
         return frame

@@ -1,6 +1,6 @@
 """Optional libraries, imported where they are used."""
 
-from importlib import import_module
+import sys
 from types import ModuleType
 
 __all__ = ["how_to_install", "need", "require"]
@@ -44,7 +44,8 @@ def need(module: str) -> ModuleType:
     """
     library = module.split(".")[0]
     try:
-        return import_module(module)
+        __import__(module)  # of one that is loaded it costs a tenth of `import_module`, and a row of a table needs many
+        return sys.modules[module]
     except ModuleNotFoundError as error:
         if error.name is not None and error.name.split(".")[0] != library:
             raise  # the library is installed, but one that it imports is not

@@ -172,12 +172,11 @@ def _predict(
     trained: TableModel, table: "pa.Table", kept: "pa.Table", quantiles: Sequence[float], interval: float | None
 ) -> PredictedChunk:
     model = trained.model.eval()
-    typed = trained.features.convert(table.select(list(trained.features.sources)))
-    x = trained.features.encode(typed)
+    x, shift = trained.features.encode_with_shift(table)
     law = model.head.distribution
     parts: list[Tensor] = []
     of_levels: dict[float, list[Tensor]] = {level: [] for level in quantiles}
-    for first in range(0, max(len(typed), 1), _NETWORK_ROWS):
+    for first in range(0, max(len(table), 1), _NETWORK_ROWS):
         raw = model.raw({name: column[first : first + _NETWORK_ROWS] for name, column in x.items()})
         parts.append(model.over_members(model.head(raw)))
         if law is not None:
@@ -187,7 +186,7 @@ def _predict(
     ends = () if interval is None else trained.intervals_of(rates, interval).unbind(1)
     amounts = {level: trained.to_amounts(torch.cat(values), table) for level, values in of_levels.items() if values}
     pred, interval_ends = trained.to_amounts(rates, table), tuple(trained.to_amounts(end, table) for end in ends)
-    return PredictedChunk(kept, pred, amounts, x, trained.features.shift(typed), interval_ends)
+    return PredictedChunk(kept, pred, amounts, x, shift, interval_ends)
 
 
 def _require_exact(kept: "pa.Table") -> None:
