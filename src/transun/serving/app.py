@@ -1,5 +1,6 @@
 """The service over HTTP: paths, limits of bodies, and errors of one sentence."""
 
+import gc
 import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -130,8 +131,13 @@ def run_server(service: Service, listening: socket.socket) -> None:
     # A request is small: threads that wait for each other would cost more than they save, and the loop needs a core.
     torch.set_num_threads(1)
     uvicorn = need("uvicorn")
+    app = create_app(service)
+    # The garbage collector would visit every object of the libraries and the model from time to time, and no request is
+    # answered meanwhile: it took a fifth of a second. What is there before the first request stays, and is left out.
+    gc.collect()
+    gc.freeze()
     config = uvicorn.Config(
-        create_app(service),
+        app,
         access_log=False,
         log_level="warning",
         limit_concurrency=_CONNECTIONS,
