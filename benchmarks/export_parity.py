@@ -13,8 +13,9 @@ other. So heads, corrections among them, are exported alone, and compared on raw
 networks are exported whole, from raw columns with unseen ids, missing values, empty lists and 1e12, under heads of one
 and of two branches on any layer.
 
-An ONNX file is opened by onnxruntime in a process that can import neither torch nor transun. Heads are compared as .pt2
-files of torch too, and networks also as compiled .aoti.pt2 files, which takes half a minute and a C++ compiler each.
+An ONNX file is opened by onnxruntime in a process that can import neither torch nor transun. Heads and networks are
+compared as .pt2 files of torch too. To compile an .aoti.pt2 file takes half a minute and a C++ compiler, so networks are
+compiled under two heads only.
 
 A correction by bins steps at the edges of its bins. A raw output that lies on an edge to its last digits may be rounded
 to either side of it, in Python as well: on another processor, or among other rows. Where a prediction differs by more
@@ -193,9 +194,31 @@ HEADS: dict[str, Callable[[], Head]] = {
 }
 
 
+COMPILED = ("LogSUN(shared=1)", "corrected")
+
+
+def predict_onnx(file: Path, values: Values, columns: Mapping[str, torch.Tensor]) -> np.ndarray:
+    """Predictions of an ONNX file, of values as they are."""
+    ((prediction,),) = run_onnx(file.read_bytes(), ["prediction"], [values])
+    return prediction
+
+
+def predict_torch(file: Path, values: Values, columns: Mapping[str, torch.Tensor]) -> np.ndarray:
+    """Predictions of a .pt2 file, of tensors."""
+    return np.asarray(torch.export.load(file).module()(columns)["prediction"])
+
+
+def predict_compiled(file: Path, values: Values, columns: Mapping[str, torch.Tensor]) -> np.ndarray:
+    """Predictions of a compiled file, of tensors."""
+    return np.asarray(torch._inductor.aoti_load_package(str(file))(columns)["prediction"])
+
+
+PREDICT = dict(zip(FORMS, (predict_onnx, predict_torch, predict_compiled), strict=True))
+
+
 @torch.no_grad()
-def table_parity(model: TableModel) -> Parity:
-    """That of a table model in every form, from raw columns.
+def table_parity(model: TableModel, forms: Sequence[str] = FORMS) -> Parity:
+    """That of a table model in several forms, from raw columns.
 
     torch has no text: in its files columns of text are inputs of codes, which the features of the model make.
     """
@@ -209,13 +232,8 @@ def table_parity(model: TableModel) -> Parity:
         for each in graph.inputs:
             columns[each.name] = encoded[each.name] if graph.encoded else torch.from_numpy(values[each.name])
     with tempfile.TemporaryDirectory() as folder:
-        files = {form: export(model, Path(folder) / f"model{form}").path for form in FORMS}
-        ((from_onnx,),) = run_onnx(files[".onnx"].read_bytes(), ["prediction"], [values])
-        loaded = torch.export.load(files[".pt2"]).module()
-        compiled = torch._inductor.aoti_load_package(str(files[".aoti.pt2"]))
-    made = {".onnx": from_onnx} | {
-        form: graph(columns)["prediction"].numpy() for form, graph in ((".pt2", loaded), (".aoti.pt2", compiled))
-    }
+        files = {form: export(model, Path(folder) / f"model{form}").path for form in forms}
+        made = {form: PREDICT[form](file, values, columns) for form, file in files.items()}
     mean = float(np.mean(orders(300)["gmv"]))
     wanted = model.predict(table).numpy()
     raw = model.model.raw(encoded)
@@ -242,7 +260,7 @@ def network_parity(network: str, head: str) -> Parity:
     if head == "corrected":
         fitted = calibrate(model.model, model.dataset(data), BinnedSmearing(4))
         model = TableModel(model.features, fitted, "gmv")
-    return table_parity(model)
+    return table_parity(model, FORMS if head in COMPILED else FORMS[:2])
 
 
 def default_parity(only: str | None) -> Parity:
