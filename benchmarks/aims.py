@@ -73,6 +73,12 @@ def training(what: str, who: str, limit: float) -> Aim:
     return Aim(f"CPU training against {what}", "training", value, limit, " times", operator.ge)
 
 
+def served_trees(rows: int) -> Callable[[Row], float | None]:
+    """The time of a GTSRegressor as an ONNX file over that of one LightGBM through scikit-learn."""
+    this, over = "GTSRegressor of LightGBM, ONNX", "one LightGBM, its own predict"
+    return where("ratio of means", this=this, over=over, rows_a_call=rows)
+
+
 AIMS = (
     *branch("training step, CPU,", "overhead", lambda shared: where("overhead %", shared_stages=shared), 6),
     *branch("training step, GPU,", "gpu", lambda shared: starting("overhead %", what=f"LogSUN(shared={shared})"), 3),
@@ -105,6 +111,18 @@ AIMS = (
         " s",
     ),
     Aim("`transun --help`", "startup", where("seconds, median", what="transun --help"), 0.5, " s"),
+    Aim(
+        "ONNX file of a network, bias branch on the last layer, against none; 1 and 4,096 rows",
+        "serving",
+        where("ratio of means", over="LogMSE, ONNX"),
+        1.03,
+        " times",
+    ),
+    *(
+        Aim(f"GTSRegressor by ONNX against one LightGBM, {words} a call", "serving", served_trees(rows), 1, " times")
+        for rows, words in ((1, "one row"), (4096, "4,096 rows"))
+    ),
+    Aim("`transun serve`, 1,000 requests a second, p99", "serve", where("p99 ms", requests_a_second="1000"), 50, " ms"),
 )
 
 

@@ -202,6 +202,7 @@ def main() -> None:
             "One process has answered all of it.",
         ],
         where=machine("torch", "starlette", "uvicorn"),
+        script=f"bench_serve.py --seconds {seconds:g}",
     )
 
 
