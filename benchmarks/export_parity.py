@@ -14,8 +14,8 @@ networks are exported whole, from raw columns with unseen ids, missing values, e
 and of two branches on any layer.
 
 An ONNX file is opened by onnxruntime in a process that can import neither torch nor transun. Heads and networks are
-compared as .pt2 files of torch too. To compile an .aoti.pt2 file takes half a minute and a C++ compiler, so networks are
-compiled under two heads only.
+compared as .pt2 files of torch too. To compile an .aoti.pt2 file takes half a minute and a C++ compiler: only networks
+under two of the heads are compiled.
 
 A correction by bins steps at the edges of its bins. A raw output that lies on an edge to its last digits may be rounded
 to either side of it, in Python as well: on another processor, or among other rows. Where a prediction differs by more
