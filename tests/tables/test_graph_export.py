@@ -140,7 +140,6 @@ def test_a_torch_graph_takes_columns_without_text_as_they_are(data, tmp_path):
 
 
 @pytest.mark.skipif(not shutil.which("g++"), reason="there is no C++ compiler to compile a graph with")
-@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")  # torch about itself
 def test_a_compiled_graph_predicts_the_same(tmp_path):
     rng = np.random.default_rng(0)
     table = {"item": rng.integers(0, 5, 60), "price": rng.lognormal(0, 1, 60), "gmv": rng.lognormal(0, 1, 60)}

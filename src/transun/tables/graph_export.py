@@ -254,12 +254,14 @@ class _Compiled:
 
     @staticmethod
     def write(served: ServedModel, path: Path, document: str) -> Predict:
-        program = _trace(WithLookups(served), _examples(served.inputs))
-        with path.open("wb") as file:
-            settings = {"aot_inductor.metadata": {"transun": document}}
-            torch._inductor.aoti_compile_and_package(program, package_path=file, inductor_configs=settings)
-        with path.open("rb") as written:
-            return _with_numpy(torch._inductor.aoti_load_package(written))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # as above
+            program = _trace(WithLookups(served), _examples(served.inputs))
+            with path.open("wb") as file:
+                settings = {"aot_inductor.metadata": {"transun": document}}
+                torch._inductor.aoti_compile_and_package(program, package_path=file, inductor_configs=settings)
+            with path.open("rb") as written:
+                return _with_numpy(torch._inductor.aoti_load_package(written))
 
 
 def _with_numpy(graph: Callable[[dict[str, Tensor]], dict[str, Tensor]]) -> Predict:
