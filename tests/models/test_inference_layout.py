@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 import torch
 
-from transun import CREAD, DIN, GTS, MSE, ZILN, Constant, Custom, EmbeddingMLP, LogMSE, LogSUN, Model
+from transun import CREAD, DIN, GTS, MSE, ZILN, Constant, Custom, EmbeddingMLP, LogMSE, LogSUN, Model, TabM
 from transun.backbones import Sigmoid
 from transun.heads import Branch
 from transun.models.inference_layout import merge_branches
@@ -18,6 +18,7 @@ MLP = EmbeddingMLP({"item": 5}, numeric=("price",), dim=3, hidden=(6, 4), ranks=
 DROPPING = EmbeddingMLP({"item": 5}, numeric=("price",), dim=3, hidden=(6, 4), dropout=0.5)
 PLAIN = DIN({"item": 5}, history={"clicks": "item"}, dim=3, hidden=(6, 4), unit=(4,), activation=Sigmoid())
 BENT = DIN({"item": 5}, history={"clicks": "item"}, dim=3, hidden=(6, 4), unit=(4,))
+MEMBERS = TabM({"item": 5}, numeric=("price",), dim=3, hidden=(6, 4), members=3)
 PAPER = EmbeddingMLP({"item": 5}, dim=176, hidden=(128, 64, 32))  # the widths that the limit on zeros is set for
 
 
@@ -87,6 +88,28 @@ def test_a_branch_that_shares_most_adds_no_layer(shared):
     )
     assert two["addmm"] == one["addmm"] == 4
     assert two["relu_"] == one["relu_"] == 3
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        LogSUN(shared="all"),
+        GTS(LogSUN(shared="all"), shared="all"),
+        GTS(CREAD(), shared="all"),
+        LogSUN(shared=1),
+        MSE(),
+    ],
+    ids=["two", "three", "widths", "towers", "one"],
+)
+def test_members_predict_the_same(head):
+    agree(shaken(MEMBERS, head), rtol=1e-4)
+
+
+def test_branches_of_members_that_share_all_stages_have_one_output_layer():
+    together, towers = Model(MEMBERS, LogSUN(shared="all")).eval(), Model(MEMBERS, LogSUN(shared=1)).eval()
+    assert operations(together)["baddbmm"] == 2
+    assert operations(merge_branches(together))["baddbmm"] == 1
+    assert merge_branches(towers) is towers
 
 
 def test_towers_share_their_first_layer():

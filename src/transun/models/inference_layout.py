@@ -1,5 +1,6 @@
 """A model rearranged for fast prediction: the dense layers of its branches are merged and stored transposed."""
 
+import copy
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, cast
@@ -13,7 +14,7 @@ from transun.backbones.embedding import Dense
 from transun.heads import Raw
 from transun.models.network import Model, Network, branch_outputs
 
-__all__ = ["MergedModel", "merge_branches"]
+__all__ = ["MergedModel", "merge_branches", "merge_outputs"]
 
 # Layers are merged as long as the zeros in their block-diagonal matrices are at most this share of all dense weights.
 # The zeros between output layers stay below it, those between towers of several layers do not.
@@ -23,7 +24,8 @@ _MAX_ZEROS = 0.15
 def merge_branches(model: Model) -> "Model | MergedModel":
     """A copy of the model for prediction with the dense layers of its branches merged, or the model itself.
 
-    The model itself is returned if none of its layers is dense, or if its backbone has several members or parts.
+    The model itself is returned if none of its layers is dense, or if its backbone has several parts. Where it has
+    several members, the output layers alone are merged, by `merge_outputs`.
 
     The time of a prediction for a few rows is mostly that of starting operations, and two towers start twice as many.
     Where all branches leave one activation, their first dense layers become one product, and their next ones a product
@@ -36,11 +38,53 @@ def merge_branches(model: Model) -> "Model | MergedModel":
     >>> torch.allclose(merge_branches(model)(x), model(x))
     True
     """
-    parts = [model.backbone.of_branch(index) for index in range(len(model.head.branches))]
-    if model.members > 1 or any(part is not parts[0] for part in parts):
+    if model.members > 1:
+        return merge_outputs(model)
+    if not _has_one_part(model):
         return model
     stages = (stage for stack in cast(Any, model.network.stacks) for stage in stack)
     return MergedModel(model).eval() if any(isinstance(stage, Dense) for stage in stages) else model
+
+
+def merge_outputs(model: Model) -> Model:
+    """A copy of a model with several members whose output layers are computed as one, or the model itself.
+
+    They are where all branches share all stages and so read the same activation: one product per member instead of one
+    per member and branch. A model with one member is returned as it is.
+
+    >>> y, x = torch.tensor([1.0, 3.0]), {"a": torch.tensor([-1.0, 0.5])}
+    >>> model = Model(TabM(numeric=("a",), hidden=(8,), members=2), LogSUN(shared="all")).prepare(y).eval()
+    >>> torch.allclose(merge_outputs(model)(x), model(x))
+    True
+    """
+    stages = len(cast(nn.Sequential, model.network.stacks[0]))
+    if model.members == 1 or not _has_one_part(model) or _common_stages(model.network) != stages:
+        return model
+    merged = copy.deepcopy(model)
+    merged.network = cast(Any, _MergedOutputs(merged.network))
+    return merged.eval()
+
+
+def _has_one_part(model: Model) -> bool:
+    """Whether one backbone supplies all branches."""
+    parts = [model.backbone.of_branch(index) for index in range(len(model.head.branches))]
+    return all(part is parts[0] for part in parts)
+
+
+class _MergedOutputs(nn.Module):
+    """The stages that all branches share, then one output layer with the outputs of every branch beside each other."""
+
+    def __init__(self, network: Network) -> None:
+        super().__init__()
+        layers = cast(Any, network.outputs)
+        self.stages = cast(nn.Sequential, network.stacks[0])
+        self.widths = [route.width for route in network.routes]
+        self.output = copy.deepcopy(layers[0])
+        self.output.weight = nn.Parameter(torch.cat([layer.weight for layer in layers], 2), requires_grad=False)
+        self.output.bias = nn.Parameter(torch.cat([layer.bias for layer in layers], 1), requires_grad=False)
+
+    def forward(self, batch: Inputs) -> Raw:
+        return tuple(self.output(self.stages(batch)).split_with_sizes(self.widths, 1))
 
 
 class MergedModel(nn.Module):

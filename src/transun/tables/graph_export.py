@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from transun import __version__
 from transun.data.kinds.graph import GraphInput, exposure_input
 from transun.models.certificate import Certificate, certificate_json
-from transun.models.inference_layout import merge_branches
+from transun.models.inference_layout import merge_branches, merge_outputs
 from transun.support.files import replacing, write_json, write_text
 from transun.support.text_form import dumps
 from transun.tables.model import TableModel
@@ -279,11 +279,7 @@ class _Onnx:
 
     has_text = True
     require = staticmethod(require_onnx)
-
-    @staticmethod
-    def arrange(model: Any) -> Any:
-        """The model as it is: onnxruntime fuses operations itself."""
-        return model
+    arrange = staticmethod(merge_outputs)  # onnxruntime fuses other operations itself
 
     @staticmethod
     def write(served: ServedModel, path: Path, document: str) -> Predict:
