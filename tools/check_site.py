@@ -61,9 +61,9 @@ def faults_in_a_browser(folder: Path, parts: list[str], screenshots: Path | None
     chosen = {name: path for name, path in pages.items() if not parts or any(part in name for part in parts)}
     faults = []
     with Browser(program) as browser:
-        for number, (name, path) in enumerate(chosen.items(), 1):
-            print(f"page {number} of {len(chosen)}: {name}", file=sys.stderr, flush=True)
-            for width, scheme in ((1280, "light"), (390, "dark")):
+        for width, scheme in ((1280, "light"), (390, "dark")):
+            for number, (name, path) in enumerate(chosen.items(), 1):
+                print(f"{width} pixels, {scheme}: page {number} of {len(chosen)}: {name}", file=sys.stderr, flush=True)
                 browser.open(path, width, scheme)
                 beyond = browser.run("document.documentElement.scrollWidth > innerWidth")
                 wrong = ["wider than the screen"] * beyond + browser.faults()
