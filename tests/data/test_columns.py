@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import re
 from datetime import date
 
 import numpy as np
@@ -97,5 +98,17 @@ def test_a_label_may_be_empty_for_long(tmp_path):
 def test_one_text_among_numbers_is_named():
     with pytest.raises(ValueError, match=r"column 'y', row 2: 'abc' is text, not a number; correct or remove"):
         open_columns({"y": ["1", "2.5", "abc"]}, ["y"])
-    with pytest.raises(ValueError, match=r"column 'y' holds text, and must hold numbers"):
-        open_columns({"y": ["a", "b"]}, ["y"])
+
+
+def test_a_column_of_text_is_refused_with_what_it_holds_and_how_numbers_are_written(tmp_path):
+    (tmp_path / "a.csv").write_text('id,amount\n7,\n8,€12.50\n9,"€1,234.50"\n', encoding="utf-8")
+    text = (
+        "column 'amount' holds text such as '€12.50', and must hold numbers: write numbers as 1234.5, without "
+        "currency, unit or thousands mark, or name another; columns of numbers are id"
+    )
+    with pytest.raises(ValueError, match=re.escape(text)):
+        open_columns(tmp_path / "a.csv", ["amount"])
+    with pytest.raises(
+        ValueError, match="column 'amount' holds text, and must hold numbers: write numbers"
+    ):
+        open_columns(tmp_path / "a.csv", ["amount"], whole_below=0)

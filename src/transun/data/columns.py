@@ -15,7 +15,7 @@ from transun.data.formats import CSV, FORMATS, MemoryStream, TableSource, TableS
 from transun.data.logical import FractionType
 from transun.data.schema import holds_numbers, require_columns
 from transun.data.table import as_numbers, column_array, read_table
-from transun.data.text_values import looks_numeric
+from transun.data.text_values import WRITE_NUMBERS, looks_numeric
 from transun.support.extras import need
 from transun.support.files import naming_full_disk
 from transun.support.paths import as_path, is_path
@@ -201,7 +201,7 @@ def open_columns(
         values = FractionType().convert(f"column {name!r}", column_array(table, name))
         _refuse_some_text(name, values)
         table = table.set_column(table.column_names.index(name), name, values)
-    require_numbers(table.schema, numbers)
+    require_numbers(table.schema, numbers, examples=table)
     return Columns(MemoryStream(table.select(names)))
 
 
@@ -262,20 +262,35 @@ def _refuse_some_text(name: str, values: "pa.Array") -> None:
         row = compute.index(numeric, False).as_py()
         raise ValueError(
             f"column {name!r}, row {row}: {values[row].as_py()!r} is text, not a number; correct or remove that value, "
-            "numbers are written as 1234.5"
+            f"or {WRITE_NUMBERS}"
         )
 
 
-def require_numbers(schema: "pa.Schema", names: Sequence[str]) -> None:
-    """Raise a `ValueError` for a column that does not hold numbers; it lists those that do."""
+def require_numbers(schema: "pa.Schema", names: Sequence[str], examples: "pa.Table | None" = None) -> None:
+    """Raise a `ValueError` for a column that does not hold numbers; it lists those that do.
+
+    Args:
+        schema: names and types of all columns.
+        names: the columns that must hold numbers.
+        examples: rows, where they are in memory; the error shows what is written in the first of them.
+
+    """
     require_columns(schema.names, names)
     is_null = need("pyarrow").types.is_null
     numeric = [field.name for field in schema if holds_numbers(field.type) or is_null(field.type)]
     for name in names:
         if name not in numeric:
             type_ = str(schema.field(name).type)
-            content = "text" if "string" in type_ else type_
+            content, remedy = type_, "convert it"
+            if "string" in type_:
+                content = "text" if examples is None else f"text such as {_first_value(examples, name)!r}"
+                remedy = f"{WRITE_NUMBERS},"
             instead = f"; columns of numbers are {', '.join(numeric[:10])}" if numeric else ""
             raise ValueError(
-                f"column {name!r} holds {content}, and must hold numbers: convert it or name another{instead}"
+                f"column {name!r} holds {content}, and must hold numbers: {remedy} or name another{instead}"
             )
+
+
+def _first_value(table: "pa.Table", name: str) -> Any:
+    values = column_array(table, name).drop_null()
+    return values[0].as_py() if len(values) else None

@@ -16,7 +16,7 @@ from transun.data.csv_files import first_line
 from transun.data.formats import TableSource, find_files
 from transun.data.frames import arrow_table
 from transun.data.schema import holds_lists, holds_numbers, refuse_duplicates, require_columns
-from transun.data.text_values import looks_numeric
+from transun.data.text_values import WRITE_NUMBERS, looks_numeric
 from transun.support.arrays import refuse_reordered
 from transun.support.extras import need
 from transun.support.paths import as_path, is_path
@@ -196,8 +196,10 @@ def as_numbers(where: str, array: "pa.Array", otherwise: str | None = None) -> n
         numeric = compute.fill_null(looks_numeric(array), True)
         if not compute.all(numeric).as_py():
             row = compute.index(numeric, False).as_py()
+            text = array[row].as_py()
+            remedy = WRITE_NUMBERS if any(map(str.isdigit, text)) else "correct it"
             raise ValueError(
-                f"{where}, row {row}: {array[row].as_py()!r} is text, not a number; correct it, or "
+                f"{where}, row {row}: {text!r} is text, not a number; {remedy}, or "
                 f"{otherwise or 'declare the column as Id()'}"
             )
         array = compute.utf8_trim_whitespace(array)

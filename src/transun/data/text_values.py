@@ -7,7 +7,10 @@ from transun.support.extras import need
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["as_booleans", "as_fractions", "as_integers", "looks_numeric", "no_null_texts"]
+__all__ = ["WRITE_NUMBERS", "as_booleans", "as_fractions", "as_integers", "looks_numeric", "no_null_texts"]
+
+WRITE_NUMBERS = "write numbers as 1234.5, without currency, unit or thousands mark"
+"""What to do about amounts such as €1,234.50, which are text."""
 
 _NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"
 _DECIMAL_COMMA = r"^\s*[+-]?\d+(,\d+)?\s*$"
