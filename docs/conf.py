@@ -14,8 +14,11 @@ os.environ.setdefault("LOKY_MAX_CPU_COUNT", "1")
 sys.path.insert(0, str(HERE))
 
 from docstrings import process_docstring, skip_foreign_members
+from gallery_order import place_in_gallery
 from generated import write_generated_pages
+from readable import make_readable
 from sphinx.application import Sphinx
+from sphinx_gallery.sorting import FunctionSortKey
 
 import transun
 
@@ -34,10 +37,12 @@ default_role = "code"
 html_theme = "furo"
 html_title = f"transun {release}"
 html_static_path = ["static"]
-html_css_files = ["gallery.css"]
+html_css_files = ["site.css"]
 html_js_files = ["accessible.js"]
 html_copy_source = False
 html_show_sphinx = False
+# The theme's own style for dark pages underlines the names of modules, as if they were links.
+pygments_dark_style = "github-dark"
 
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
@@ -54,6 +59,7 @@ sphinx_gallery_conf = {
     "examples_dirs": "gallery",
     "gallery_dirs": "generated/gallery",
     "filename_pattern": r"\.py$",
+    "within_subsection_order": FunctionSortKey(place_in_gallery),
     "ignore_pattern": r"__init__\.py",
     "abort_on_example_error": True,
     "capture_repr": ("_repr_html_", "__repr__"),
@@ -71,3 +77,4 @@ def setup(app: Sphinx) -> None:
     # Before napoleon, whose priority is 500, splits a docstring into sections.
     app.connect("autodoc-process-docstring", process_docstring, priority=400)
     app.connect("autodoc-skip-member", skip_foreign_members)
+    app.connect("doctree-resolved", make_readable)

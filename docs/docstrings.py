@@ -32,7 +32,7 @@ def restructured(lines: Sequence[str]) -> list[str]:
     r"""The lines of a docstring as reStructuredText.
 
     >>> restructured(["The size |u| of `a_` is", "", "    x*y", "", "Args:", "    u: the |u|."])
-    ['The size \\|u\\| of `a_` is', '', '::', '', '    x*y', '', 'Args:', '    u: the \\|u\\|.']
+    ['The size \\|u\\| of `a_` is', '', '', '::', '', '    x*y', '', 'Args:', '    u: the \\|u\\|.']
     """
     return list(_lines(lines))
 

@@ -30,7 +30,7 @@ def write_generated_pages(folder: Path) -> None:
 
 
 def _write_reference(folder: Path) -> None:
-    """A page a room: what the room is, and every name that it exports with its whole documentation."""
+    """A list of the rooms, and a page a room: every name that it exports with its whole documentation."""
     for room in ROOMS:
         module = import_module(f"transun.{room}")
         title = f"transun.{room}"
@@ -38,6 +38,14 @@ def _write_reference(folder: Path) -> None:
         for name in sorted(module.__all__, key=str.lower):
             lines += [*_directive(f"{title}.{name}", getattr(module, name)), ""]
         (folder / f"{room}.rst").write_text("\n".join(lines), encoding="utf-8")
+    rows = [[f"[transun.{room}]({room}.rst)", first_sentence(import_module(f"transun.{room}"))] for room in ROOMS]
+    text = [
+        "# Reference",
+        "[Every public name in a sentence](../../reference.md); with formulas, arguments, costs and examples by room:",
+        table(["room", "what is in it"], rows).replace("--:", ":--"),
+        "\n".join(["```{toctree}", ":hidden:", "", "/reference", *ROOMS, "```"]),
+    ]
+    (folder / "index.md").write_text("\n\n".join(text) + "\n", encoding="utf-8")
 
 
 def _directive(name: str, value: Any) -> list[str]:

@@ -8,7 +8,7 @@ function describe() {
 }
 
 function focusWhatScrolls() {
-  for (const region of document.querySelectorAll("pre, .table-wrapper, .highlight"))
+  for (const region of document.querySelectorAll("pre, .table-wrapper, .highlight, p:has(> img.chart)"))
     if (region.scrollWidth > region.clientWidth) region.tabIndex = 0;
     else region.removeAttribute("tabindex");
 }
