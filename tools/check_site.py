@@ -79,7 +79,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="the built site")
     parser.add_argument("parts", nargs="*", help="parts of paths: only such pages are opened")
     parser.add_argument("--screenshots", type=Path, metavar="FOLDER", help="keep a picture of every page")
-    arguments = parser.parse_args()
+    arguments = parser.parse_intermixed_args()
     folder = arguments.folder.resolve()
     if arguments.screenshots is not None:
         arguments.screenshots.mkdir(parents=True, exist_ok=True)

@@ -179,3 +179,18 @@ def test_amounts_have_their_unit(report):
 def test_segments_of_the_table_are_those_of_the_rows(report):
     (items,) = [table for table in report.assessment.segments if table.column == "item"]
     assert sum(segment.rows for segment in items.segments) == report.assessment.rows
+
+
+@pytest.mark.parametrize(
+    ("out_of_time", "stopped_early", "reason"),
+    [
+        (True, True, "The budget ended the training: with more seconds the model may get better."),
+        (False, True, "Stopped early: the validation error no longer fell."),
+        (False, False, ""),
+    ],
+)
+def test_a_reader_is_told_why_the_training_ended(report, out_of_time, stopped_early, reason):
+    cost = replace(report.cost, out_of_time=out_of_time, stopped_early=stopped_early)
+    text = model_document(replace(report, cost=cost)).markdown()
+    assert reason in text
+    assert ("The budget ended" in text, "Stopped early" in text) == (out_of_time, stopped_early and not out_of_time)

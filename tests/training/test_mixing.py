@@ -110,6 +110,14 @@ def test_a_budget_ends_the_training() -> None:
     assert history.rows < 100_000 * len(split.data)
 
 
+@pytest.mark.parametrize(("budget", "ended"), [(1e-6, True), (None, False)])
+def test_a_budget_ends_trees_too(budget: float | None, ended: bool) -> None:
+    pytest.importorskip("sklearn")
+    split = RowSplit.of(rows(800, 0), rows(400, 1), Recipe())
+    _, history = fit_parts(None, split, Trees(numeric=("a",)), Recipe(budget=budget), progress=False)
+    assert history.out_of_time is ended
+
+
 @pytest.mark.parametrize(
     ("y", "reason"),
     [

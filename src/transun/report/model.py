@@ -68,6 +68,14 @@ class Cost:
     steps: int
     best_step: int | None
     stopped_early: bool
+    out_of_time: bool
+
+    @property
+    def end(self) -> list[str]:
+        """Why the training ended when it did, as a sentence; nothing where it did all its epochs."""
+        if self.out_of_time:
+            return ["The budget ended the training: with more seconds the model may get better."]
+        return ["Stopped early: the validation error no longer fell."] if self.stopped_early else []
 
 
 @dataclass(frozen=True)
@@ -154,6 +162,7 @@ def model_report(
             history.steps[-1].step + 1 if history.steps else 0,
             None if history.best is None else history.best.step,
             history.stopped_early,
+            history.out_of_time,
         ),
         mixture=Mixture(tuple(history.parts), history.mixed_error, history.mixed_rows, history.mixtures)
         if history.parts
@@ -210,6 +219,7 @@ def model_document(report: ModelReport) -> Document:
             noise_block(assessment),
             *_shares(report),
             Paragraph([cost]),
+            *(Paragraph([reason]) for reason in report.cost.end),
         ],
     )
 
@@ -297,8 +307,7 @@ def _training(report: ModelReport) -> list[Block]:
         [Cell(title), *[Cell(number(value), value) for _, value in (points[0], points[-1])]] for title, points in ends
     ]
     gallery = Gallery(figures, {"Ends of the curves": Table(["curve", "at first", "at last"], rows)})
-    stopped = [Paragraph(["Stopped early: the validation error no longer fell."])] if report.cost.stopped_early else []
-    return [gallery, *stopped]
+    return [gallery, *(Paragraph([reason]) for reason in report.cost.end)]
 
 
 def _plan_table(plan: Sequence[Sequence[str]]) -> Table:

@@ -58,6 +58,7 @@ class History:
     best: Check | None = None
     stopped_early: bool = False
     out_of_time: bool = False
+    """Whether the budget ended the training, or that of a part, before anything else did."""
     finish_kept: bool | None = None
     """Whether validation rows found the weights of `Recipe.finish` better; None where there was no finish."""
     seconds: float = 0.0

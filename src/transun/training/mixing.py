@@ -119,6 +119,7 @@ def fit_parts(
     history.train_rows = len(split.data if stream is None else stream)
     history.valid_rows = 0 if split.given is None else len(split.given)
     history.seconds = time.perf_counter() - began
+    history.out_of_time = any(each.out_of_time for each in histories)
     return mix(mixtures, shares), history
 
 
@@ -175,7 +176,7 @@ def _fit_once(
     began = time.perf_counter()
     budget = math.inf if recipe.budget is None else recipe.budget
     group = current_group()
-    models, names = [], []
+    models, names, trees_out_of_time = [], [], False
     settings = (SMALL_TREES, LARGE_TREES)
     for index, boosting in enumerate(settings):
         limit = budget * (1.0 if model is None else _TREES_SHARE) * (index + 1) / len(settings)
@@ -194,6 +195,7 @@ def _fit_once(
         # Rank 0 boosts on all processors of its machine, and the other ranks wait for the trees.
         models.append(group.from_leader(boost))
         names.append(f"trees of {boosting.leaves} leaves ({booster.name})")
+        trees_out_of_time |= time.perf_counter() - began >= limit
     history = History()
     if model is not None:
         if recipe.budget is not None:
@@ -203,6 +205,7 @@ def _fit_once(
         history = fit(model, trained_on, recipe, valid=stopping.to(device), **options)
         models.append(model.cpu())
         names.append("network")
+    history.out_of_time |= trees_out_of_time
     preds = torch.stack([predict(part, deciding).double() for part in models], 1)
     # One rank decides for all: another processor could round a share to zero that is not zero here.
     shares = group.from_leader(lambda: choose_shares(preds, deciding.y, deciding.weight))
