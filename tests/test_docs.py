@@ -66,6 +66,36 @@ def test_one_line_removes_the_bias(capsys):
     assert abs(names["debiased"].sum() / total - 1.0) < 0.06
 
 
+def concepts_of_the_architecture():
+    """Every line of the table of concepts: the names in code, and the text of the files that it names."""
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    for line in page.partition("## Concepts")[2].partition("## Layers")[0].splitlines():
+        names, files, _ = re.match(r"\| (.*?) \| (.*?) \| (.*) \|$", line).groups() if "`" in line else ("", "", "")
+        if not files:
+            continue
+        package = ROOT / ("paper/src/transun_paper" if "paper: " in files else "src/transun")
+        text, folder = "", package
+        for file in re.findall(r"`(?:paper: )?([\w/.]+)`", files):
+            # A file without a folder is beside the one before it.
+            path = package / file if "/" in file or folder == package else folder / file
+            folder = path.parent
+            sources = path.glob("*.py") if path.is_dir() else [path]
+            text += "\n".join(source.read_text(encoding="utf-8") for source in sources)
+        yield re.findall(r"`(\w+)`", names), text
+
+
+def test_the_concepts_of_the_architecture_are_in_their_files():
+    concepts = list(concepts_of_the_architecture())
+    assert len(concepts) > 40
+    missing = [
+        name
+        for names, text in concepts
+        for name in names
+        if not re.search(rf"^(class|def) {name}\b", text, re.MULTILINE)
+    ]
+    assert missing == []
+
+
 def test_numbers_come_from_reports():
     result = subprocess.run(
         [sys.executable, ROOT / "docs" / "build.py", "--check"], capture_output=True, text=True, check=False
