@@ -6,11 +6,14 @@ and the gallery by running its scripts; all three are written to docs/generated,
 
 import os
 import sys
+import warnings
 from pathlib import Path
 
 HERE = Path(__file__).parent
 # The examples are small: boosters that wait for each other's threads would take longer than one thread.
 os.environ.setdefault("LOKY_MAX_CPU_COUNT", "1")
+# What these say about versions of other libraries is no matter of the examples, whose pages would show it.
+warnings.filterwarnings("ignore", module=r"(lightning|pyspark)\.")
 sys.path.insert(0, str(HERE))
 
 from docstrings import process_docstring, skip_foreign_members

@@ -6,6 +6,7 @@ A head declares raw outputs, their cost and their meaning, and is a plain module
 can use it: here that of Lightning. Where Lightning is not installed, the same steps run in a loop of five lines.
 """
 
+import logging
 from importlib.util import find_spec
 
 import torch
@@ -57,8 +58,16 @@ if find_spec("lightning"):
             """Adam."""
             return torch.optim.Adam(self.parameters(), 0.01)
 
-    trainer = lightning.Trainer(max_epochs=5, logger=False, enable_checkpointing=False, enable_progress_bar=False)
+    logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
+    trainer = lightning.Trainer(
+        max_epochs=5,
+        logger=False,
+        enable_checkpointing=False,
+        enable_model_summary=False,
+        enable_progress_bar=False,
+    )
     trainer.fit(Debiased(), loader)
+    print(f"{trainer.global_step} steps by Lightning {lightning.__version__}")
 else:
     print("Lightning is not installed: the same steps in a plain loop")
     optimiser = torch.optim.Adam(network.parameters(), 0.01)

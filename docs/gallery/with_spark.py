@@ -38,6 +38,7 @@ if find_spec("pyspark") and which("java"):
     spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
     rows = spark.createDataFrame(table)
     scored = rows.mapInPandas(score, "item long, price double, gmv double, prediction double").toPandas()
+    print(f"scored by Spark {spark.version}")
     spark.stop()
 else:
     print("PySpark or Java is not installed: one worker, without Spark")
