@@ -58,9 +58,8 @@ def install_block() -> str:
     """The line that installs the library, and what each extra is for, by the comments in pyproject.toml."""
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     extras = text.partition("[project.optional-dependencies]")[2].partition("\n[")[0]
-    rows = [
-        ["`pip install transun`", "everything else: diagnosis, training, scikit-learn estimators, the command line"]
-    ]
+    base = "diagnose, repair, train, predict: the command line, scikit-learn estimators, PyTorch"
+    rows = [["`pip install transun`", base]]
     for purpose, name in re.findall(r"^# (.+)\n([\w-]+) = \[", extras, re.MULTILINE):
         if not purpose.endswith("of the repository"):
             rows.append([f"`pip install 'transun[{name}]'`", purpose])

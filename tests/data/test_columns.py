@@ -108,7 +108,5 @@ def test_a_column_of_text_is_refused_with_what_it_holds_and_how_numbers_are_writ
     )
     with pytest.raises(ValueError, match=re.escape(text)):
         open_columns(tmp_path / "a.csv", ["amount"])
-    with pytest.raises(
-        ValueError, match="column 'amount' holds text, and must hold numbers: write numbers"
-    ):
+    with pytest.raises(ValueError, match="column 'amount' holds text, and must hold numbers: write numbers"):
         open_columns(tmp_path / "a.csv", ["amount"], whole_below=0)
