@@ -26,7 +26,6 @@ from transun.support.arrays import Floats, refuse_reordered
 from transun.tables.model import TableModel, tabm
 from transun.tables.plan import make_plan
 from transun.tables.training import train_plan
-from transun.training.evaluation import BATCH
 from transun.training.history import History
 from transun.training.optimisers import constant
 from transun.training.recipe import Recipe
@@ -186,7 +185,7 @@ class NetworkRegressor(IntervalMixin, RegressorMixin, ValueParameters):  # type:
         law: Any = model.head.distribution
         parts = []
         with torch.no_grad():
-            for batch in Dataset(x, torch.zeros(len(next(iter(x.values()))))).batches(BATCH):
+            for batch in Dataset(x, torch.zeros(len(next(iter(x.values()))))).batches(model.rows_at_once):
                 raw = model.raw(batch.x)
                 values = [model.over_members(law.quantile(raw, float(level))) for level in levels.flat]
                 parts.append(torch.stack(values, -1))

@@ -14,6 +14,9 @@ from transun.heads import Branch, Head, Raw
 
 __all__ = ["Model", "Network"]
 
+# Rows of one member that are predicted at a time.
+_MEMBER_ROWS = 1 << 13
+
 
 @dataclass(frozen=True)
 class Route(Branch):
@@ -126,6 +129,18 @@ class Model(nn.Module):
     def members(self) -> int:
         """The number of members of the backbone, each of which has raw outputs for every row."""
         return self.backbone.members
+
+    @property
+    def rows_at_once(self) -> int:
+        """How many rows to predict at a time: 8,192 divided by the number of members.
+
+        Layers hold many times what a row of data does, once for each member. More rows would take more memory and, on a
+        CPU, more time, because they leave its cache; many fewer would be noticed as time that Python takes.
+
+        >>> Model(TabM(numeric=("a",), members=8), MSE()).rows_at_once
+        1024
+        """
+        return max(_MEMBER_ROWS // self.members, 1)
 
     def over_members(self, values: Tensor) -> Tensor:
         """The mean over the members of each row: (B·members,) to (B,)."""

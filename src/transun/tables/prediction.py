@@ -27,8 +27,6 @@ __all__ = ["PredictedChunk", "check_levels", "predict_chunk", "predict_in_chunks
 
 # Smaller CSV files are read whole: types of columns that the model does not know are then guessed from all values.
 _WHOLE = WHOLE_BELOW
-# Rows that a network predicts at a time: what its layers hold of a row is many times the row.
-_NETWORK_ROWS = 1 << 13
 # From here on a float cannot represent every whole number.
 _EXACT = 2.0**53
 
@@ -176,8 +174,9 @@ def _predict(
     law = model.head.distribution
     parts: list[Tensor] = []
     of_levels: dict[float, list[Tensor]] = {level: [] for level in quantiles}
-    for first in range(0, max(len(table), 1), _NETWORK_ROWS):
-        raw = model.raw({name: column[first : first + _NETWORK_ROWS] for name, column in x.items()})
+    size = model.rows_at_once
+    for first in range(0, max(len(table), 1), size):
+        raw = model.raw({name: column[first : first + size] for name, column in x.items()})
         parts.append(model.over_members(model.head(raw)))
         if law is not None:
             for level, values in of_levels.items():

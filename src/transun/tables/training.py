@@ -14,6 +14,7 @@ from transun.data.split import EmptyPartError
 from transun.heads import Head
 from transun.models.network import Model
 from transun.support.group import current_group
+from transun.support.memory import return_freed_memory
 from transun.support.paths import as_path
 from transun.tables.folder import StreamedFolder, is_streamed, survey_folder
 from transun.tables.model import TableModel, tree_inputs
@@ -179,6 +180,7 @@ def train_folder(
         _require_amounts(plan)
     columns = (plan.features, plan.target, plan.weight, plan.exposure)
     sample, valid, stream = folder.sampled(*columns), folder.validation(*columns), folder.stream(*columns)
+    return_freed_memory()  # of columns that were encoded, and the training needs memory of its own
     model, history = _fit(plan, sample, valid, backbone, recipe, stream, **options)
     seen, unseen = folder.seen(sample), folder.calibration_rows(*columns)
     if unseen is not None:

@@ -15,14 +15,13 @@ from transun.heads.head import Raw
 from transun.models.network import Model
 from transun.support.group import Group
 from transun.training.batches import BatchPart, BatchSource, RowBatch, own_parts
-from transun.training.evaluation import BATCH
 
 __all__ = ["balance", "calibrate", "shrink"]
 
 
 @torch.no_grad()
 def calibrate(
-    model: Model, data: BatchSource, correction: Correction, *, batch_size: int = BATCH, group: Group = Group()
+    model: Model, data: BatchSource, correction: Correction, *, batch_size: int | None = None, group: Group = Group()
 ) -> Model:
     """A copy of a trained model whose predictions go through a correction learned from held-out rows.
 
@@ -35,7 +34,7 @@ def calibrate(
         data: rows that the model was not trained on, a split of their own. On training rows the residuals are too
             small; on test rows the test flatters the correction.
         correction: what to learn; see `transun.corrections`.
-        batch_size: rows at a time.
+        batch_size: rows at a time; None leaves it to the model.
         group: ranks that predict a part of each batch, all of which must call this and get the same model. By default
             this process predicts all rows.
 
@@ -53,7 +52,7 @@ def calibrate(
 
 
 @torch.no_grad()
-def shrink(model: Model, data: BatchSource, *, batch_size: int = BATCH, group: Group = Group()) -> Model:
+def shrink(model: Model, data: BatchSource, *, group: Group = Group()) -> Model:
     """A copy of a debiased model that believes its bias branch as far as held-out rows do; see `Credible`.
 
     The ratio of the prediction to its base, in every row, is raised to the power c between 0 and 1 that has the least
@@ -63,7 +62,6 @@ def shrink(model: Model, data: BatchSource, *, batch_size: int = BATCH, group: G
     Args:
         model: trained, with a bias branch, for amounts that are not negative; it stays as it is.
         data: rows that the model was not trained on.
-        batch_size: rows at a time.
         group: ranks that share the work; see `calibrate`.
 
     >>> data = Dataset({"a": [0.0, 1.0]}, [1.0, 7.0])
@@ -72,18 +70,20 @@ def shrink(model: Model, data: BatchSource, *, batch_size: int = BATCH, group: G
     [4.0, 4.0]
 
     """
-    shrunk, raw, y, weight = _outputs(model, data, batch_size, group)
+    shrunk, raw, y, weight = _outputs(model, data, None, group)
     shrunk.head = Credible(shrunk.head).calibrate(raw, y, weight)
     return shrunk.train(model.training)
 
 
-def _outputs(model: Model, data: BatchSource, batch_size: int, group: Group) -> tuple[Model, Raw, Tensor, Tensor]:
+def _outputs(
+    model: Model, data: BatchSource, batch_size: int | None, group: Group
+) -> tuple[Model, Raw, Tensor, Tensor]:
     """A copy of a trained model in evaluation mode, and its outputs, the targets and the weights of all rows."""
     if not model.prepared:
         raise ValueError("held-out rows correct a trained model: fit it first")
     copied = copy.deepcopy(model).eval()
     raws, targets, weights = [], [], []
-    for rows in own_parts(data, group, batch_size):
+    for rows in own_parts(data, group, model.rows_at_once if batch_size is None else batch_size):
         # Batch by batch, so that the rows of all ranks come in the order in which one rank would see them.
         raws.append(tuple(torch.cat(group.gather(outputs)) for outputs in copied.raw(rows.x)))
         targets.append(model.for_members(torch.cat(group.gather(rows.y))))
@@ -128,7 +128,7 @@ def _precisions(model: Model, sources: Sequence[BatchSource], group: Group) -> l
     errors = []
     for source in sources:
         squares = rows = 0.0
-        for batch in own_parts(source, group, BATCH):
+        for batch in own_parts(source, group, model.rows_at_once):
             weight = _weights(batch)
             squares += float(((model(batch.x) - batch.y).double() ** 2 * weight).sum())
             rows += float(weight.sum())

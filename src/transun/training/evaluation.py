@@ -15,32 +15,36 @@ from transun.training.batches import BatchSource, own_parts
 
 __all__ = ["evaluate", "measure", "predict", "predict_with_kappa"]
 
-# Large enough that the cost of Python does not matter, small enough for any memory.
-BATCH = 16_384
+# Rows from which outputs are started beside those of a trained model.
+_SOME_ROWS = 16_384
 
 
 @torch.no_grad()
-def predict(model: Model, data: BatchSource, *, batch_size: int = BATCH) -> Tensor:
+def predict(model: Model, data: BatchSource, *, batch_size: int | None = None) -> Tensor:
     """Predictions (n,) for every row, in order.
+
+    Args:
+        model: predicts.
+        data: rows.
+        batch_size: rows at a time; None leaves it to the model, see `Model.rows_at_once`.
 
     >>> data = Dataset({"a": [0.0, 1.0]}, [1.0, 3.0])
     >>> predict(Model(Constant(), MSE()).prepare(data.targets()), data).tolist()
     [2.0, 2.0]
+
     """
+    size = model.rows_at_once if batch_size is None else batch_size
     with _evaluating(model):
-        return torch.cat([model(rows.x) for rows in data.batches(batch_size)])
+        return torch.cat([model(rows.x) for rows in data.batches(size)])
 
 
 @torch.no_grad()
-def predict_with_kappa(
-    model: Model, data: BatchSource, *, batch_size: int = BATCH, group: Group = Group()
-) -> tuple[Tensor, Tensor | None]:
+def predict_with_kappa(model: Model, data: BatchSource, *, group: Group = Group()) -> tuple[Tensor, Tensor | None]:
     """Predictions (n,) and the slope κ(u) of the bias branch (n,), or None where the head has none, in one pass.
 
     Args:
         model: predicts.
         data: rows, the same ones on every rank.
-        batch_size: rows at a time.
         group: ranks that take turns with whole batches, so that the predictions are those of one rank to the last bit;
             all of them must call this, and each gets all predictions.
 
@@ -52,7 +56,7 @@ def predict_with_kappa(
     """
     own = []
     with _evaluating(model):
-        for number, rows in enumerate(data.batches(batch_size)):
+        for number, rows in enumerate(data.batches(model.rows_at_once)):
             if number % group.size != group.rank:
                 continue
             raw = model.raw(rows.x)
@@ -71,7 +75,7 @@ def measure(
     data: BatchSource,
     metrics: Iterable[Metric] = STANDARD,
     *,
-    batch_size: int = BATCH,
+    batch_size: int | None = None,
     group: Group = Group(),
 ) -> Meter:
     """A meter filled with the model's predictions: merge those of several shards, then compute.
@@ -80,15 +84,16 @@ def measure(
         model: predicts.
         data: rows with targets.
         metrics: what to measure.
-        batch_size: rows at a time.
+        batch_size: rows at a time; None leaves it to the model.
         group: ranks that predict a part of each batch, all of which must call this; each gets the meter of all rows.
             By default this process predicts them all.
 
     """
     chosen = tuple(metrics)
+    size = model.rows_at_once if batch_size is None else batch_size
     meter = Meter(*chosen)
     with _evaluating(model):
-        for rows in own_parts(data, group, batch_size):
+        for rows in own_parts(data, group, size):
             meter.update(model(rows.x), rows.y, rows.weight)
     merged = Meter(*chosen)
     for part in group.gather_objects(meter):
@@ -97,7 +102,7 @@ def measure(
 
 
 def evaluate(
-    model: Model, data: BatchSource, metrics: Iterable[Metric] = STANDARD, *, batch_size: int = BATCH
+    model: Model, data: BatchSource, metrics: Iterable[Metric] = STANDARD, *, batch_size: int | None = None
 ) -> dict[str, float]:
     """Metrics of the model on the data, by name.
 
@@ -114,7 +119,7 @@ def some_rows(data: BatchSource, seed: int) -> tuple[Inputs, Tensor] | None:
     >>> some_rows(Dataset({"a": [0.0, 1.0]}, [1.0, 3.0], weight=[0.0, 2.0]), seed=0)[1].tolist()
     [3.0, 3.0]
     """
-    rows = next(iter(data.batches(BATCH, seed=seed)), None)
+    rows = next(iter(data.batches(_SOME_ROWS, seed=seed)), None)
     if rows is None:
         return None
     if rows.weight is None:

@@ -13,7 +13,6 @@ from transun.heads import ThresholdFusion
 from transun.metrics import XAUC
 from transun.models.network import Model
 from transun.training.batches import BatchSource
-from transun.training.evaluation import BATCH
 
 __all__ = ["FusionChoice", "fuse", "fusion_threshold"]
 
@@ -73,7 +72,7 @@ def fusion_threshold(base: Tensor, debiased: Tensor, y: Tensor, *, bins: int = 5
 
 
 @torch.no_grad()
-def fuse(model: Model, data: BatchSource, *, bins: int = 50, batch_size: int = BATCH) -> Model:
+def fuse(model: Model, data: BatchSource, *, bins: int = 50) -> Model:
     """A copy of a debiased model that predicts its base where that orders rows better; see `fusion_threshold`.
 
     Below the threshold totals are those of the base again: use it for ranking, not for totals of small amounts.
@@ -82,7 +81,6 @@ def fuse(model: Model, data: BatchSource, *, bins: int = 50, batch_size: int = B
         model: trained, with a bias branch; it stays as it is.
         data: rows that the model was not trained on, a split of their own.
         bins: of the base predictions.
-        batch_size: rows at a time.
 
     >>> model = Model(Constant(), LogSUN()).prepare(torch.tensor([1.0, 7.0]))
     >>> fused = fuse(model, Dataset({"a": [0.0, 1.0]}, [1.0, 7.0]))  # all rows are predicted alike: no gain
@@ -94,7 +92,7 @@ def fuse(model: Model, data: BatchSource, *, bins: int = 50, batch_size: int = B
         raise ValueError("fuse chooses between a prediction and its base, and this head has no bias branch: wrap it")
     fused = copy.deepcopy(model).eval()
     bases, preds, targets = [], [], []
-    for rows in data.batches(batch_size):
+    for rows in data.batches(model.rows_at_once):
         raw = fused.raw(rows.x)
         bases.append(fused.over_members(fused.head.undebiased(raw)))
         preds.append(fused.over_members(fused.head(raw)))
