@@ -21,6 +21,7 @@ from transun import GTS, EmbeddingMLP, LogMSE, Model, fit
 from transun.data import Dataset, ParquetStream, stream
 from transun.data.features import Features
 from transun.data.kinds import Bag, Id, Standardised
+from transun.data.row_rules import FromMoment
 from transun.data.stream import buffers
 from transun.training.recipe import plain_recipe
 
@@ -177,7 +178,16 @@ def test_targets_are_all_of_them_whoever_asks(tmp_path: Path) -> None:
     data = opened(write(tmp_path, [30, 12]))
     assert data.targets().tolist() == list(range(42))
     assert data.targets().dtype == torch.float32
-    assert torch.equal(data.shard(1, 2).targets(), data.targets())
+    assert torch.equal(opened(tmp_path).shard(1, 2).targets(), data.targets())
+
+
+def test_targets_are_read_once_for_the_same_rows(tmp_path: Path) -> None:
+    data = opened(write(tmp_path, [30]))
+    every = data.targets()
+    assert data.where(FromMoment("gmv", 20.0), [0, 0, 0, 0, 5, 5]).targets().tolist() == list(range(20, 30))
+    (tmp_path / "part-0.parquet").unlink()
+    assert torch.equal(data.targets(), every)
+    assert torch.equal(data.shard(0, 2).targets(), every)
 
 
 def test_targets_of_very_many_rows_are_a_fixed_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,7 +200,7 @@ def test_targets_of_very_many_rows_are_a_fixed_sample(tmp_path: Path, monkeypatc
     assert abs(len(sample) - 1000) < 4 * 30
     assert float(sample.mean()) == pytest.approx(4999.5, abs=4 * 10_000 / (12 * 1000) ** 0.5)
     assert len(sample.unique()) == len(sample)
-    assert torch.equal(sample, data.targets())
+    assert torch.equal(sample, opened(tmp_path, buffer=9999).targets())
 
 
 def test_only_needed_columns_and_rows_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

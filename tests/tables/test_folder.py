@@ -1,5 +1,6 @@
 """Folders larger than memory: parts that cover every row once, the features of all rows, and a model of them."""
 
+import shutil
 from itertools import pairwise
 
 import numpy as np
@@ -64,6 +65,19 @@ def test_every_row_with_a_target_is_in_one_part(path, rule):
     assert len(parts[3]) / len(known) == pytest.approx(0.7 * 0.25, abs=0.25 if rule.useless else 0.03)
     assert surveyed.rows == len(known) - len(parts[2])
     np.testing.assert_array_equal(surveyed.sample["gmv"].to_numpy(), read_table(surveyed.train)["gmv"].to_numpy())
+
+
+def test_rows_that_are_kept_in_memory_are_not_read_again(path, tmp_path):
+    copied = shutil.copytree(path, tmp_path / "orders")
+    surveyed = survey_folder(copied, "gmv", Split(HoldOutRows(), 0.3, 0.2, calibration_share=0.25), progress=False)
+    features = surveyed.fitted()
+    table = read_table(copied)
+    rows = dict(zip(table["number"].to_pylist(), table["gmv"].to_pylist(), strict=True))
+    shutil.rmtree(copied)
+    for read, part in ((surveyed.validation, surveyed.valid), (surveyed.calibration_rows, surveyed.calibration)):
+        data = read(features, "gmv", None, None)
+        assert data.y.tolist() == pytest.approx([rows[number] for number in part["number"].to_pylist()])
+        assert part["number"].to_pylist() == sorted(part["number"].to_pylist())
 
 
 def test_whole_users_and_the_last_days_are_held_out(path):

@@ -105,6 +105,7 @@ class ParquetStream:
                     "numbers"
                 )
         self._index, self._count = 0, 1
+        self._known_targets: Tensor | None = None
         self._device = torch.device("cpu")
 
     def __len__(self) -> int:
@@ -131,7 +132,7 @@ class ParquetStream:
     def where(self, rule: RowRule, rows: Sequence[int]) -> Self:
         """The rows alone that a rule holds for; see `ParquetFiles.where`. A part that is sharded is not cut again."""
         part = copy.copy(self)
-        part._files = self._files.where(rule, rows)
+        part._files, part._known_targets = self._files.where(rule, rows), None
         return part
 
     def to(self, device: torch.device | str) -> Self:
@@ -145,8 +146,13 @@ class ParquetStream:
 
         A shard returns those of all shards: workers that prepare different constants would train different models. Of
         more than 1,048,576 rows that do not fit in a buffer, it is a sample of about that many, chosen by a hash of the
-        row's number, the same each time.
+        row's number, the same each time. The files are read the first time only.
         """
+        if self._known_targets is None:
+            self._known_targets = self._read_targets()
+        return self._known_targets.to(self._device)
+
+    def _read_targets(self) -> Tensor:
         total, first, parts = sum(self._files.rows), 0, []
         share = 1.0 if total <= self.shuffle_rows else min(1.0, _TARGETS / total)
         columns = [name for name in (self.target, self.exposure) if name is not None]
@@ -155,7 +161,7 @@ class ParquetStream:
             rows = torch.arange(first, first + len(y))
             first += len(y)
             parts.append(y[hashing.uniform(rows, 0, "parquet.targets") < share])
-        return torch.cat(parts).to(self._device)
+        return torch.cat(parts)
 
     def batches(self, size: int, *, seed: int | None = None) -> Iterator[Batch]:
         """Every row once, `size` rows at a time.

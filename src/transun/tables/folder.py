@@ -73,9 +73,9 @@ class StreamedFolder:
 
     Attributes:
         train: the training rows.
-        valid: the validation rows, few enough for memory.
+        valid: the validation rows, in memory.
         test: the rows held out for the certificate; None if none are.
-        calibration: the rows from which totals of segments are put right, few enough for memory; None if none are.
+        calibration: the rows from which totals of segments are put right, in memory; None if none are.
         features: how to read the columns; numbers are not learned yet unless they were before.
         counts: of the ids of all training rows, by column.
         sample: a sample of the training rows, all of them if they fit.
@@ -85,9 +85,9 @@ class StreamedFolder:
     """
 
     train: ParquetPart
-    valid: ParquetPart
+    valid: "pa.Table"
     test: ParquetPart | None
-    calibration: ParquetPart | None
+    calibration: "pa.Table | None"
     features: Features
     counts: Mapping[str, IdCounts]
     sample: "pa.Table"
@@ -193,15 +193,17 @@ def survey_folder(
     validating = min(split.valid_share, MOST_VALID / (learned * (1.0 - calibrating)))
     is_test, is_calibration, is_valid = split.rule.rules(spread, split.test_share, calibrating, validating, split.seed)
     kept = (known, Not(is_test), Not(is_calibration))
+    every_row = sum(files.rows)
+    # Validation and calibration rows are few, and kept as they come, which saves a pass over all rows for each.
     parts = {
         "train": _PartSurvey(AllOf((*kept, Not(is_valid))), files, capacity, sources, features),
-        "valid": _PartSurvey(AllOf((*kept, is_valid)), files, 0, [target]),
-        "calibration": _PartSurvey(AllOf((known, Not(is_test), is_calibration)), files, 0, [target]),
+        "valid": _PartSurvey(AllOf((*kept, is_valid)), files, every_row, columns),
+        "calibration": _PartSurvey(AllOf((known, Not(is_test), is_calibration)), files, every_row, columns),
         "test": _PartSurvey(AllOf((known, is_test)), files, min(capacity, _LOOK_ROWS), columns),
     }
     sums = _survey(files, parts, columns, progress, known, exposure)
-    divided = {name: ParquetPart(files.where(part.rule, sums[name].rows.tolist())) for name, part in parts.items()}
-    train, valid, calibration, test = (divided[name] for name in parts)
+    train, test = (ParquetPart(files.where(parts[name].rule, sums[name].rows.tolist())) for name in ("train", "test"))
+    valid, calibration = (sums[name].table() for name in ("valid", "calibration"))
     if not len(train):
         raise ValueError(f"no row of {path} with a target {target!r} is left to train on: give more rows")
     for name, share, part in (("test", split.test_share, test), ("calibration", split.calibration_share, calibration)):
@@ -217,7 +219,7 @@ def survey_folder(
         {owner: counts.joined() for owner, counts in sums["train"].counts.items()},
         sums["train"].table(),
         sums["test"].table(),
-        dropped=sum(files.rows) - sum(map(len, divided.values())),
+        dropped=every_row - sum(map(len, (train, valid, calibration, test))),
     )
 
 
