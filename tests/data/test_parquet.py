@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from transun.data import parquet
 from transun.data.parquet import ParquetFiles, segments
 from transun.data.row_rules import AllOf, FromMoment, HashedRows, Not
 from transun.data.schema import MissingColumnError
@@ -76,3 +77,16 @@ def test_a_column_that_one_file_lacks_is_named_with_the_file(tmp_path: Path) -> 
     with pytest.raises(MissingColumnError, match=r"b\.parquet: there is no column 'n'") as caught:
         ParquetFiles([a, b], ["n"])
     assert (caught.value.name, caught.value.file) == ("n", b)
+
+
+def test_freed_memory_is_given_back_on_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What many small tables leave behind would otherwise add up while a large folder is read."""
+    calls: list[bool] = []
+    monkeypatch.setattr(parquet, "return_freed_memory", lambda: calls.append(True))
+    monkeypatch.setattr(parquet, "_PIECE_ROWS", 10)
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"gmv": np.arange(1300.0)}), path, row_group_size=100)
+    files = ParquetFiles([path])
+    rows = [row for piece in files.read(files.segments(), ["gmv"]) for row in piece.rows.tolist()]
+    assert rows == list(range(1300))
+    assert len(calls) == 130 // 64

@@ -57,7 +57,8 @@ class HashSample:
 
     def __add__(self, other: "HashSample") -> "HashSample":
         threshold = min(self.threshold, other.threshold)
-        table = need("pyarrow").concat_tables([each._below(threshold) for each in (self, other)])
+        both = [each._below(threshold) for each in (self, other)]
+        table = need("pyarrow").concat_tables([some for some in both if len(some)] or both[:1])
         if table[_HASH].num_chunks > _MOST_CHUNKS:
             table = table.combine_chunks()
         return HashSample(min(self.capacity, other.capacity), table, threshold)._thinned()
