@@ -72,8 +72,8 @@ def test_refusals_give_their_reason():
     assert "59 labelled" in ErrorSums.of(np.arange(59.0), LIGHT).refusal()
     assert ErrorSums.of(np.arange(60.0), LIGHT).refusal() == ""
     assert "tail index 0.70" in ErrorSums.of(np.arange(60.0), AmountTail(0.7, 0.1, 100)).refusal(assumed=True)
-    doubtful = ErrorSums.of(np.arange(60.0), AmountTail(0.45, 0.1, 100))
-    assert "nothing shows" in doubtful.refusal()
+    doubtful = ErrorSums.of(np.arange(60.0), AmountTail(0.55, 0.1, 100))
+    assert "likelier infinite" in doubtful.refusal()
     assert doubtful.refusal(assumed=True) == ""
     assert "carries 99%" in ErrorSums.of(np.append(np.linspace(-1, 1, 200), 100.0), LIGHT).refusal()
 

@@ -19,6 +19,7 @@ def test_a_power_law_has_its_index(power):
     tail = AmountTail.of(quantiles(stats.pareto(power), 100_000))
     assert tail.index == pytest.approx(1 / power, abs=0.05)
     assert (tail.finite_variance, tail.infinite_variance) == (power > 2.0, power < 2.0)
+    assert tail.likely_finite_variance == (power > 2.0)
 
 
 @pytest.mark.parametrize("law", [stats.expon(), stats.uniform(), stats.lognorm(1.0)])
@@ -50,6 +51,7 @@ def test_where_few_amounts_are_above_0_nothing_is_claimed(values):
     assert np.isnan(tail.index)
     assert not tail.infinite_variance
     assert not tail.finite_variance
+    assert not tail.likely_finite_variance
     assert "too few amounts" in tail.refusal()
 
 

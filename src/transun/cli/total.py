@@ -32,8 +32,8 @@ def total(
         bool,
         typer.Option(
             "--finite-variance",
-            help="Take the variance of the amounts to be finite where neither the certificate nor the labelled rows "
-            "show it, as where amounts have an upper end.",
+            help="Take the variance of the amounts to be finite, as where they have an upper end, unless the rows "
+            "show beyond chance that it is not.",
         ),
     ] = False,
     out: Annotated[Path, typer.Option("--out", help="Folder for total.html, .md and .json.", file_okay=False)] = Path(
@@ -45,9 +45,9 @@ def total(
     """Say what rows without a target will add up to, with an interval, overall and by segment.
 
     Predictions of the new rows are corrected by what they miss on labelled rows, so that the total is right even where
-    the model is not. Where single amounts decide, or where neither the certificate nor the labelled rows show that the
-    variance of the amounts is finite, no interval is given, with the reason and what would allow one. Exit codes: 0
-    done, also without an interval, 2 a mistake in the call or the data, 130 interrupted.
+    the model is not. Where single amounts decide, or where the variance of the amounts is likelier infinite than
+    finite, no interval is given, with the reason and what would allow one. Exit codes: 0 done, also without an
+    interval, 2 a mistake in the call or the data, 130 interrupted.
 
     Example: transun total model new.csv --labelled labelled.csv --by country --out total
     """

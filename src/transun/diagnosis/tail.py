@@ -89,13 +89,26 @@ class AmountTail:
 
     @property
     def finite_variance(self) -> bool:
-        """Whether the amounts show that their variance is finite."""
+        """Whether the amounts show, beyond chance, that their variance is finite."""
         return self.index + _SURE * self.error < 0.5
 
     @property
     def infinite_variance(self) -> bool:
-        """Whether the amounts show that their variance is infinite; False where they cannot tell."""
+        """Whether the amounts show, beyond chance, that their variance is infinite; False where they cannot tell."""
         return self.index - _SURE * self.error > 0.5
+
+    @property
+    def likely_finite_variance(self) -> bool:
+        """Whether a finite variance is the likelier case, ξ < 1/2.
+
+        Proof beyond chance would be the wrong thing to ask for before an interval is given. A few hundred rows cannot
+        prove it even where it holds; and where they seem to, their largest amounts happen to be missing, so that the
+        interval of the same rows misses more often than it would without the question. Asked this way, nine of ten
+        samples of 300 lognormal amounts get an interval, which keeps its level; and of 300 amounts with ξ = 2/3, whose
+        variance is infinite, one in six gets one, so that 1 in 20 gets one that misses. It is therefore true of both
+        that at most 5 of 100 questions get a wrong 95 % interval (`benchmarks/coverage_totals.py`).
+        """
+        return self.index < 0.5
 
     def refusal(self, *, assumed: bool = False) -> str:
         """Why this tail allows no interval of a total, as the end of a sentence; empty where it allows one.
@@ -109,23 +122,11 @@ class AmountTail:
                 f"the largest amounts fall off so slowly (tail index {self.index:.2f} ± {self.error:.2f}, and from 0.5 "
                 "on the variance is infinite) that the next one may be larger than all so far together"
             )
-        if assumed or self.finite_variance:
+        if assumed or self.likely_finite_variance:
             return ""
         if math.isnan(self.index):
             return "too few amounts are above 0 to tell whether their variance is finite"
         return (
-            f"nothing shows that the variance of the amounts is finite (tail index {self.index:.2f} ± "
-            f"{self.error:.2f}, which must be below 0.5 by more than chance), and without that no interval holds"
+            f"the variance of the amounts is likelier infinite than finite (tail index {self.index:.2f} ± "
+            f"{self.error:.2f}, and it is infinite from 0.5 on), and no interval holds where it is infinite"
         )
-
-    @property
-    def rows_to_show(self) -> float:
-        """How many times as many rows would show a finite variance, if the index stayed; infinite from 0.45 on.
-
-        >>> round(AmountTail(0.3, 0.1, 100).rows_to_show, 2), AmountTail(0.47, 0.1, 100).rows_to_show
-        (0.67, inf)
-        """
-        if not self.index < 0.45:
-            return math.inf
-        needed = _SURE**2 * (1.0 + self.index**2) / (0.5 - self.index) ** 2
-        return float((needed / self.count) ** (1.0 / _GROWTH))

@@ -199,12 +199,12 @@ def _variance(totals: Totals) -> str:
     tail = totals.tail
     known = "" if math.isnan(tail.index) else f" (tail index {tail.index:.2f} ± {tail.error:.2f})"
     if totals.shown:
-        return f"The variance of the amounts is finite{known}: below 0.5 it is, by the rows whose amounts are known."
+        return f"The rows whose amounts are known show that the variance of the amounts is finite{known}, below 0.5."
     if not totals.whole.answered:
-        return f"That the variance of the amounts is finite is not shown{known}; below 0.5 it would be."
+        return f"Nothing proves that the variance of the amounts is finite{known}; with an index below 0.5 it is."
     return (
-        f"That the variance of the amounts is finite is supposed, and not shown{known}. Were it infinite, up to one in "
-        "seven intervals would miss."
+        f"The interval supposes that the variance of the amounts is finite, which the rows whose amounts are known do "
+        f"not prove{known}. Were it infinite, about one in three such intervals would miss."
     )
 
 

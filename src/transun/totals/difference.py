@@ -18,8 +18,6 @@ __all__ = ["estimate_total", "labelled_tail"]
 _CAPPED_SHARES = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05)
 # An error that comes once in n units has to come this often before its size is known.
 _OFTEN = 10
-# More rows than this many times as many are no advice.
-_MOST_TIMES = 100.0
 
 
 @dataclass(frozen=True)
@@ -140,8 +138,8 @@ def _remedy(new: Rows, labelled: Rows, errors: ErrorSums, *, expected: bool, cap
     more = ""
     if errors.decided_by_one:
         more = f"label about {_OFTEN * errors.units:,}, or "
-    elif 1.0 < errors.tail.rows_to_show < _MOST_TIMES:
-        more = f"label or certify the model on about {errors.tail.rows_to_show:.2g} times as many rows, or "
+    elif not errors.tail.infinite_variance:
+        more = "label more rows or certify the model on more, which may show a lighter tail, or "
     targets = labelled.y if labelled.y is not None else np.zeros(0)
     for share in _CAPPED_SHARES:
         lower = _rounded_up(float(np.quantile(targets, 1.0 - share)))

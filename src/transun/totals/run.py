@@ -49,7 +49,7 @@ def total(
 
     The estimate is right whatever the model is, as long as the labelled rows are like the new ones; the better the
     model, the narrower the interval, see `transun.totals.difference`. No interval holds its level for every tail: where
-    nothing shows that the variance of the amounts is finite, the answer is a refusal, with its reason and a remedy.
+    the variance of the amounts is likelier infinite than finite, the answer is a refusal, with its reason and a remedy.
 
     Args:
         model: the model that predicts both.
@@ -62,10 +62,10 @@ def total(
         level: of the intervals.
         cap: amounts above it count as the cap, in labels and predictions, and the total is one of capped amounts.
         tail: how heavy the tail of the amounts is, by rows other than the labelled ones, such as those of the model's
-            certificate (`transun.totals.certified_tail`). Without it the labelled rows have to show by themselves that
-            the variance is finite, for which few are not enough.
+            certificate (`transun.totals.certified_tail`). Without it the labelled rows alone decide whether the
+            variance is likely to be finite, and a few hundred of them are wrong about it now and then.
         finite_variance: take the variance of the amounts to be finite, as where they have an upper end, unless the
-            rows show that it is not.
+            rows show beyond chance that it is not.
         expected: the total that so many rows like these have on average, with other predictions and other luck; this is
             what prediction-powered inference estimates.
         progress: show a progress bar; None shows it on a terminal.
