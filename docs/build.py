@@ -161,15 +161,19 @@ def coverage_block() -> str:
                 _range(segments, "covered, %"),
                 _range(whole, "refused by labelled rows alone, %"),
                 _range(whole, "covered by labelled rows alone, %"),
+                _range(whole, "answered wrongly by labelled rows alone, %"),
                 _range(whole, "± 1.96 standard errors cover, %"),
+                _range(whole, "Hall's interval covers, %"),
+                _range(whole, "bootstrap-t covers, %"),
                 _range(expected, "ppi-aipw covers, %"),
                 _range(expected, "width to ppi-aipw", 2),
                 _range(expected, "width to ppi-aipw, both at 95 %", 2),
             ]
         )
     header = ["amounts", "labelled", "refused, %", "covered, %", "covered in segments, %"]
-    alone = ["no certificate: refused, %", "covered, %"]
-    return table([*header, *alone, "± 1.96 errors, %", "ppi-aipw, %", "width to it", "width, both at 95 %"], rows)
+    alone = ["no certificate: refused, %", "covered, %", "wrong, %"]
+    others = ["± 1.96 errors, %", "Hall, %", "bootstrap-t, %", "ppi-aipw, %", "width to it", "width, both at 95 %"]
+    return table([*header, *alone, *others], rows)
 
 
 def small_segments_block() -> str:
