@@ -25,8 +25,10 @@ _FOLDS = 5
 # With fewer rows in a fold, or in half of one, there is nothing to decide by.
 _FEWEST_ROWS, _FEWEST_HALF = 200, 40
 # A few huge targets can hide what squared errors say: if the deviance falls by so many standard errors, it is enough
-# that they do not rise by more than one of their own.
+# that it falls by a larger share than squared errors may have risen.
 _SURE = 3.0
+# Powers p of the variance of amounts that are tried, and that by which they are judged.
+_POWERS, _JUDGED = (1.0, 1.5), 1.5
 # Predictions are raised to this share of the mean target, because no factor could lift a prediction of zero.
 _LEAST_SHARE = 1e-3
 # The name under which trees see the prediction itself; no column of a table is likely to have it.
@@ -53,7 +55,8 @@ class RatioFit:
         forests: each gives a ratio; without any the ratio is 1 everywhere.
         rows: how many rows they were learned from.
         spread: the standard deviation of ln(y/ŷ) between segments that fits best.
-        deviance: how the Poisson deviance of rows that decided nothing else changes.
+        power: that of the variance of amounts that fits best.
+        deviance: how the deviance of rows that decided nothing else changes; see `fit_ratio`.
         squares: how their squared error changes.
         least: predictions below this are raised to it before they are multiplied.
 
@@ -62,6 +65,7 @@ class RatioFit:
     forests: tuple[GrownForest, ...]
     rows: int
     spread: float = math.nan
+    power: float = math.nan
     deviance: Change = Change(0.0, 0.0)
     squares: Change = Change(0.0, 0.0)
     least: float = 0.0
@@ -81,7 +85,7 @@ class RatioFit:
         )
         if not self.kept:
             return f"not multicalibrated, because no factor by segment is clearly better: {changes}"
-        return f"multicalibrated by {self.rows:,} rows: {changes}"
+        return f"multicalibrated by {self.rows:,} rows, with p = {self.power:g}: {changes}"
 
 
 class Multicalibration(Correction):
@@ -180,21 +184,27 @@ def fit_ratio(
     seed: int = 0,
     progress: bool | None = None,
 ) -> RatioFit:
-    """Learn r(x) ≈ E[y|x] / ŷ(x) by Poisson deviance with ln ŷ as offset, where rows that were left out confirm it.
+    """Learn r(x) ≈ E[y|x] / ŷ(x) by the deviance of y/ŷ from r, where rows that were left out confirm it.
 
-    The deviance of y from ŷ·r is ŷ times that of y/ŷ from r, so that trees of the ratio, weighted by ŷ, are trees of
-    the amount with an offset. Its gradient in a leaf is Σ(ŷ·r - y): boosting stops only where no segment that a
-    small tree can describe has a wrong total.
+    The variance of an amount grows with its mean, Var(y|x) = φ·E[y|x]^p, so that a ratio y/ŷ has the variance φ·ŷ^(p-2)
+    and the weight w = ŷ^(2-p). Trees of the ratio by Poisson deviance, r - y/ŷ + (y/ŷ)·ln(y/(ŷ·r)), have the gradient
+    Σw·(r - y/ŷ) in a leaf: boosting stops only where in no segment that a small tree can describe actual amounts
+    differ from predicted ones. With p = 1, as of counts, the gradient is Σ(ŷ·r - y), the error of the total itself; but
+    the noise of a few large amounts drowns what the others show, and segments of small amounts may stay wrong by a
+    multiple. With p = 1.5 these are put right; but the largest amounts share leaves with many smaller ones, and may be
+    fitted badly. Both are tried. Each forest is multiplied by the number that makes the total of the rows it learned
+    from right.
 
-    A small segment shows a ratio by chance. So the value of a leaf is multiplied by the credibility P / (P + φ/τ²): P
-    is the amount predicted for its rows, once the total is right, φ the variance of y in units of its mean, and τ the
-    spread of true ratios between segments. Of some τ the one that suits rows left out best is taken. An id with many
-    values is seen by its ratio, shrunk in the same way.
+    A small segment shows a ratio by chance. So the value of a leaf is multiplied by the credibility W / (W + φ/τ²): W
+    is Σw of its rows, once the total is right, and τ the spread of true ratios between segments. An id with many values
+    is seen by its ratio, shrunk in the same way.
 
-    Five times a fifth of the rows is left out. One half of it ends the boosting and chooses τ. The other half decides
-    nothing but whether the factor is kept: both its deviance and its squared error must fall by more than their
-    standard errors; or the deviance by more than three, where the squared error does not rise by more than one. The
-    ratio is the mean of the five.
+    Five times a fifth of the rows is left out. One half of it ends the boosting and chooses τ, by the deviance with the
+    weights of p, and p, by the sum of the relative changes of the deviance, with the weights of p = 1.5, and of the
+    squared error. The other half decides nothing but whether the factor is kept: both must fall by more than their
+    standard errors. Where a few huge amounts decide the squared error, it is enough that the deviance falls by more
+    than three, and by a larger share than the squared error rises, with one standard error added to it: what is gained
+    has to be more than what may be lost. The ratio is the mean of the five.
 
     Args:
         x: encoded columns of the rows.
@@ -222,35 +232,105 @@ def fit_ratio(
     if len(y) < _FOLDS * _FEWEST_ROWS or smallest < _FEWEST_HALF or not mean > 0.0:
         return RatioFit((), len(y))
     least = _LEAST_SHARE * mean
-    offset = pred.clamp(min=least)
-    # What a leaf's rows amount to, and how noisy they are, is meant for predictions whose total is right.
-    scaled = offset * (mean * weight.sum() / (offset * weight).sum())
-    rows = _RatioRows(x, y / offset, weight * scaled / mean)
-    noise = float((weight * (y - scaled).square() / (scaled * mean)).sum() / weight.sum())
-    booster = booster or default_booster()
+    search = _Search(
+        x,
+        y,
+        pred,
+        pred.clamp(min=least),
+        weight,
+        unit,
+        fold,
+        decides,
+        inputs,
+        booster or default_booster(),
+        seed,
+        progress,
+    )
+    trials = [search.fit(power) for power in _POWERS]
+    best = min(trials, key=lambda trial: sum(each.value for each in search.changes(trial.factor, ~decides)))
+    deviance, squares = search.changes(best.factor, decides)
+    outweighs = squares.value + squares.error < -deviance.value
+    kept = (deviance.falls(1.0) and squares.falls(1.0)) or (deviance.falls(_SURE) and outweighs)
+    return RatioFit(best.forests if kept else (), len(y), best.spread, best.power, deviance, squares, least)
 
-    def attempt(spread: float) -> tuple[float, float, list[GrownForest], Tensor]:
-        """The deviance of the rows that choose, the spread, the forests and the factor of every row left out."""
+
+@dataclass(frozen=True)
+class _Trial:
+    """Forests by one power and spread, the factor of each row left out (n,), and its cost for the rows that choose."""
+
+    cost: float
+    power: float
+    spread: float
+    forests: tuple[GrownForest, ...]
+    factor: Tensor
+
+
+@dataclass(frozen=True)
+class _Search:
+    """The rows that a ratio is learned from, how they are divided, and what grows its trees; see `fit_ratio`.
+
+    `offset` is what the ratio is one to: the prediction, or the least one where it is below that.
+    """
+
+    x: Mapping[str, Tensor]
+    y: Tensor
+    pred: Tensor
+    offset: Tensor
+    weight: Tensor
+    unit: Tensor
+    fold: Tensor
+    decides: Tensor
+    inputs: Trees
+    booster: Booster
+    seed: int
+    progress: bool | None
+
+    def fit(self, power: float) -> _Trial:
+        """The forests by weights of this power, by the spread that suits the rows that choose."""
+        smallest, narrow, wide, largest = _SPREADS
+        trials = [self._attempt(power, narrow), self._attempt(power, wide)]
+        trials.append(self._attempt(power, largest if trials[1].cost < trials[0].cost else smallest))
+        return min(trials, key=lambda trial: trial.cost)
+
+    def changes(self, factor: Tensor, chosen: Tensor) -> tuple[Change, Change]:
+        """How the factor (n,) changes the deviance and the squared error of the chosen rows."""
+        rows = self._ratios(_JUDGED)
+        deviances = [rows.weight * _deviance(rows.y, each) for each in (torch.ones_like(factor), factor)]
+        squares = [self.weight * (self.y - each).square() for each in (self.pred, self.offset * factor)]
+        return self._change(*deviances, chosen), self._change(*squares, chosen)
+
+    def _attempt(self, power: float, spread: float) -> _Trial:
+        rows, amounts = self._ratios(power), self._ratios(1.0)
+        noise = float((rows.weight * (rows.y / self._mean_ratio() - 1.0).square()).sum() / self.weight.sum())
         trees = replace(_TREES, shrinkage=noise / spread**2)
         forests = []
         for number in range(_FOLDS):
-            learn, stop = rows.take(fold != number), rows.take((fold == number) & ~decides)
-            means = (hashing.uniform(torch.arange(len(learn.y)), seed + number, "boosting.means") * _FOLDS).long()
-            grown = grow(learn, stop, inputs, trees, means, booster=booster, seed=seed + number, progress=progress)
-            forests.append(grown.balanced(learn))
-        factor = _left_out(forests, rows, fold)
-        return float((weight * _deviance(y, offset * factor))[~decides].sum()), spread, forests, factor
+            inside, seed = self.fold == number, self.seed + number
+            learn, stop = rows.take(~inside), rows.take(inside & ~self.decides)
+            means = (hashing.uniform(torch.arange(len(learn.y)), seed, "boosting.means") * _FOLDS).long()
+            grown = grow(
+                learn, stop, self.inputs, trees, means, booster=self.booster, seed=seed, progress=self.progress
+            )
+            forests.append(grown.balanced(amounts.take(~inside)))
+        factor = _left_out(forests, rows, self.fold)
+        cost = float((rows.weight * _deviance(rows.y, factor))[~self.decides].sum())
+        return _Trial(cost, power, spread, tuple(forests), factor)
 
-    smallest_spread, narrow, wide, largest_spread = _SPREADS
-    trials = [attempt(narrow), attempt(wide)]
-    trials.append(attempt(largest_spread if trials[1][0] < trials[0][0] else smallest_spread))
-    _, spread, forests, factor = min(trials, key=lambda trial: trial[0])
-    deviance, squares = (
-        _change(weight * cost(y, pred.clamp(min=low)), weight * cost(y, offset * factor), unit, decides)
-        for cost, low in ((_deviance, least), (_squares, -math.inf))
-    )
-    kept = (deviance.falls(1.0) and squares.falls(1.0)) or (deviance.falls(_SURE) and squares.falls(-1.0))
-    return RatioFit(tuple(forests) if kept else (), len(y), spread, deviance, squares, least)
+    def _ratios(self, power: float) -> "_RatioRows":
+        """The rows with their ratios y/ŷ, weighted by (ŷ / mean ŷ)^(2-p): whatever the total, a row counts the same."""
+        relative = self.offset * self.weight.sum() / (self.offset * self.weight).sum()
+        return _RatioRows(self.x, self.y / self.offset, self.weight * relative ** (2.0 - power))
+
+    def _mean_ratio(self) -> float:
+        """Σwy / Σwŷ: noise is meant for predictions whose total is right."""
+        return float((self.y * self.weight).sum() / (self.offset * self.weight).sum())
+
+    def _change(self, before: Tensor, after: Tensor, chosen: Tensor) -> Change:
+        """The relative change of the cost of the chosen rows; rows of one unit are not independent of each other."""
+        total = float(before[chosen].sum())
+        of_units = torch.zeros(int(self.unit.max()) + 1, dtype=torch.float64)
+        of_units.index_add_(0, self.unit[chosen], (after - before)[chosen])
+        return Change(float(of_units.sum()) / total, float(of_units.square().sum().sqrt()) / total)
 
 
 @dataclass(frozen=True)
@@ -279,18 +359,6 @@ def _left_out(forests: Sequence[GrownForest], rows: _RatioRows, fold: Tensor) ->
 def _deviance(y: Tensor, pred: Tensor) -> Tensor:
     """Half the Poisson deviance of each row: ŷ - y + y·ln(y/ŷ)."""
     return pred - y + torch.xlogy(y, y / pred)
-
-
-def _squares(y: Tensor, pred: Tensor) -> Tensor:
-    return (y - pred).square()
-
-
-def _change(before: Tensor, after: Tensor, unit: Tensor, chosen: Tensor) -> Change:
-    """The relative change of the cost of the chosen rows; rows of one unit are not independent of each other."""
-    total = float(before[chosen].sum())
-    of_units = torch.zeros(int(unit.max()) + 1, dtype=torch.float64)
-    of_units.index_add_(0, unit[chosen], (after - before)[chosen])
-    return Change(float(of_units.sum()) / total, float(of_units.square().sum().sqrt()) / total)
 
 
 def _percent(change: Change) -> str:
