@@ -295,9 +295,9 @@ class _Search:
     def changes(self, factor: Tensor, chosen: Tensor) -> tuple[Change, Change]:
         """How the factor (n,) changes the deviance and the squared error of the chosen rows."""
         rows = self._ratios(_JUDGED)
-        deviances = [rows.weight * _deviance(rows.y, each) for each in (torch.ones_like(factor), factor)]
-        squares = [self.weight * (self.y - each).square() for each in (self.pred, self.offset * factor)]
-        return self._change(*deviances, chosen), self._change(*squares, chosen)
+        deviances = (rows.weight * _deviance(rows.y, each) for each in (torch.ones_like(factor), factor))
+        squares = (self.weight * (self.y - each).square() for each in (self.pred, self.offset * factor))
+        return self._change(chosen, *deviances), self._change(chosen, *squares)
 
     def _attempt(self, power: float, spread: float) -> _Trial:
         rows, amounts = self._ratios(power), self._ratios(1.0)
@@ -325,7 +325,7 @@ class _Search:
         """Σwy / Σwŷ: noise is meant for predictions whose total is right."""
         return float((self.y * self.weight).sum() / (self.offset * self.weight).sum())
 
-    def _change(self, before: Tensor, after: Tensor, chosen: Tensor) -> Change:
+    def _change(self, chosen: Tensor, before: Tensor, after: Tensor) -> Change:
         """The relative change of the cost of the chosen rows; rows of one unit are not independent of each other."""
         total = float(before[chosen].sum())
         of_units = torch.zeros(int(self.unit.max()) + 1, dtype=torch.float64)
