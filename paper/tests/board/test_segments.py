@@ -30,7 +30,7 @@ def test_small_segments_and_noisy_ones_do_not_count():
 
 
 def result(method, worst, errors, nrmse, details="", base="b"):
-    measured = {"worst": worst, "worst_errors": errors, "excess": 0.0, "count": 100.0}
+    measured = {"worst": worst, "worst_errors": errors, "limit": 0.35, "limit_errors": 3.5}
     return {"table": "t", "base": base, "method": method, "NRMSE": nrmse, "details": details, "segments": measured}
 
 
@@ -46,10 +46,28 @@ def test_claims_report_losses():
 
 
 def test_what_chance_explains_needs_no_halving():
-    """Of 100 segments the worst is 3.5 standard errors off in 1 of 20 cases, by the quantile of the normal law."""
+    """The limits of chance are an error of 0.35 and 3.5 standard errors."""
     by_chance = [result("as it is", 0.2, 3.4, 1.0, base="c"), result("multicalibrated", 0.2, 3.4, 1.0, base="c")]
     halved = [result("as it is", 0.4, 9.0, 1.0), result("multicalibrated", 0.19, 8.0, 1.0)]
     as_chance = [result("as it is", 0.4, 9.0, 1.0, base="d"), result("multicalibrated", 0.3, 3.4, 1.0, base="d")]
-    claim = segments.claims([*by_chance, *halved, *as_chance])[0]
+    rivals = [result("MCGrad", 0.3, 3.6, 1.0), result("MCGrad", 0.3, 3.4, 1.0, base="d")]  # neither, and by chance
+    claim = segments.claims([*by_chance, *halved, *as_chance, *rivals])[0]
     assert claim["holds"]
     assert claim["evidence"].startswith("halved on 1 of 2 and what chance makes it on 1 more; on the 1 others")
+    assert claim["evidence"].endswith("MCGrad does one or the other on 1 of 2")
+
+
+def test_chance_makes_a_calibrated_model_as_wrong_as_it_says():
+    """Of 60 calibrated models about 3 exceed one of two limits that each is exceeded in 1 of 40 cases."""
+    rng = np.random.default_rng(0)
+    n, beyond, worst, chance = 1_000, 0, [], []
+    frame = pd.DataFrame({name: rng.choice(["x", "y", "z"], n) for name in "abc"}).astype("category")
+    for _ in range(60):
+        pred = rng.uniform(0.5, 2.0, n)
+        errors = segments.segment_errors(frame, frame, pred * rng.gamma(1.0, 1.0, n), pred)
+        beyond += segments.beyond_chance(errors)
+        worst.append(errors["worst"])
+        chance.append(errors["chance"])
+    # The probability of more than 8 of 60 is 0.3 % at 1 in 20.
+    assert beyond <= 8
+    assert np.mean(worst) == pytest.approx(np.mean(chance), abs=4 * np.std(worst) / np.sqrt(60))

@@ -1,15 +1,15 @@
 """How wrong totals are by segment before and after multicalibration, on the tables of numbers, beside MCGrad."""
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import stats
+from scipy import sparse
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.model_selection import KFold
 
@@ -31,8 +31,13 @@ _ALONE, _BESIDE = 20, 8
 # A segment counts if it has so many test rows, and if chance moves its total by less than this share.
 FEWEST_ROWS, MOST_NOISE = 100, 0.1
 _FOLDS = 5
-# How often chance alone may put the worst segment beyond the limit.
+# How often chance alone may put the worst segment beyond a limit, in its error or in standard errors.
 _BY_CHANCE = 0.05
+# Simulated amounts of a perfectly calibrated model: how many, how many at a time, and by how many levels of ŷ.
+_DRAWS, _TOGETHER, _LEVELS = 400, 50, 20
+_LEAST_NOISE = 1e-6
+# A prediction below this share of the mean one counts as this share where it is divided by.
+_LEAST_SHARE = 1e-3
 
 
 def _trees(objective: str) -> Any:
@@ -104,8 +109,8 @@ def _mcgrad(regressor: Any, train: "pd.DataFrame", y: Floats, test: "pd.DataFram
 
 
 METHODS: Mapping[str, SegmentMethod] = {
-    PLAIN: SegmentMethod(_plain, cost=1.0, version=1),
-    MULTICALIBRATED: SegmentMethod(_multicalibrated, cost=15.0, version=2),
+    PLAIN: SegmentMethod(_plain, cost=1.0, version=2),
+    MULTICALIBRATED: SegmentMethod(_multicalibrated, cost=15.0, version=3),
     MCGRAD: SegmentMethod(_mcgrad, cost=20.0, version=1, library="mcgrad.methods"),
 }
 
@@ -143,6 +148,13 @@ def cost(arguments: Mapping[str, Any], cache: Path) -> float:
 def segment_errors(train: "pd.DataFrame", test: "pd.DataFrame", y: Floats, pred: Floats) -> dict[str, float]:
     """How wrong the totals of segments are: of the values or ranges of each column, and of each pair of columns.
 
+    Even a perfectly calibrated model, E[y|x] = ŷ, has a worst segment: the largest of hundreds of errors, each of which
+    is chance. How large that is depends on the number of segments, on how much they overlap and on the tail of the
+    amounts, so that it is simulated: test rows are cut into levels of ŷ, the ratios y/ŷ of a level are divided by their
+    mean, and every row draws one of its level, which makes amounts y* = ŷ·ratio that have the predictions as their
+    means and the noise of the real ones. What is measured of y is then measured of many y*, including the choice of
+    the segments that count. No method can have less than `chance`, and a worst segment below `limit` shows nothing.
+
     Args:
         train: the rows by which columns are cut into ranges.
         test: the rows that are judged.
@@ -151,33 +163,88 @@ def segment_errors(train: "pd.DataFrame", test: "pd.DataFrame", y: Floats, pred:
 
     Returns:
         `count` segments that count, the `worst` |signed TRE| among them, the worst in standard errors (`worst_errors`),
-        and `excess`, the root mean square of all in standard errors, beyond the 1 that chance makes it.
+        and `excess`, the root mean square of all in standard errors, beyond the 1 that chance makes it. Of the first
+        two, what a perfectly calibrated model has on average (`chance`, `chance_errors`), and what it exceeds in 1 of
+        40 cases (`limit`, `limit_errors`), so that it exceeds one of both in at most 1 of 20.
 
     """
+    members = _members(train, test)
+    measured = _measure(members, y[:, None], pred)
+    simulated = _Measures.joined([_measure(members, amounts, pred) for amounts in _calibrated_amounts(y, pred)])
+    result = {name: float(getattr(measured, name)[0]) for name in ("count", "worst", "worst_errors", "excess")}
+    for name, values in (("", simulated.worst), ("_errors", simulated.worst_errors)):
+        known = values[np.isfinite(values)]
+        result[f"chance{name}"] = float(known.mean()) if len(known) else np.nan
+        result[f"limit{name}"] = float(np.quantile(known, 1.0 - _BY_CHANCE / 2.0)) if len(known) else np.nan
+    return result
+
+
+@dataclass(frozen=True)
+class _Measures:
+    """What is measured of the segments, for each of k columns of amounts, (k,); NaN where no segment counts."""
+
+    count: Floats
+    worst: Floats
+    worst_errors: Floats
+    excess: Floats
+
+    @classmethod
+    def joined(cls, parts: "list[_Measures]") -> "_Measures":
+        return cls(*(np.concatenate([getattr(part, each.name) for part in parts]) for each in fields(cls)))
+
+
+def _members(train: "pd.DataFrame", test: "pd.DataFrame") -> sparse.csr_array:
+    """Which test rows belong to which segment, (segments, n), of segments with enough rows."""
     alone, beside = (
         {name: _codes(train[name], test[name], most) for name in test.columns} for most in (_ALONE, _BESIDE)
     )
     cuts = [*alone.values(), *(beside[a] * 1_000 + beside[b] for a, b in combinations(beside, 2))]
-    errors, noises = [], []
+    segment, row, first = [], [], 0
     for codes in cuts:
         group = np.unique(codes, return_inverse=True)[1]
-        rows, actual, predicted = (np.bincount(group, values) for values in (np.ones(len(y)), y, pred))
-        usable = (rows >= FEWEST_ROWS) & (predicted > 0.0) & (actual > 0.0)
-        ratio = np.where(usable, actual, 1.0) / np.where(usable, predicted, 1.0)
-        noise = np.sqrt(np.bincount(group, np.square(y - ratio[group] * pred))) / np.where(usable, actual, 1.0)
-        usable &= (noise > 0.0) & (noise < MOST_NOISE)
-        errors.append((1.0 - ratio)[usable])
-        noises.append((noise * ratio)[usable])
-    error, noise = np.concatenate(errors), np.concatenate(noises)
-    if not len(error):
-        return {"count": 0.0, "worst": np.nan, "worst_errors": np.nan, "excess": np.nan}
-    z = np.abs(error) / noise
-    return {
-        "count": float(len(error)),
-        "worst": float(np.abs(error).max()),
-        "worst_errors": float(z.max()),
-        "excess": float(np.sqrt(max(float(np.mean(np.square(z))) - 1.0, 0.0))),
-    }
+        large = np.bincount(group) >= FEWEST_ROWS
+        number = first + np.cumsum(large) - 1
+        chosen = np.flatnonzero(large[group])
+        segment.append(number[group[chosen]])
+        row.append(chosen)
+        first += int(large.sum())
+    places = np.concatenate(segment), np.concatenate(row)
+    return sparse.csr_array((np.ones(len(places[0])), places), shape=(first, len(test)))
+
+
+def _measure(members: sparse.csr_array, y: Floats, pred: Floats) -> _Measures:
+    """The errors by segment (segments,) of each column of amounts y (n, k), summed up in k measures."""
+    actual, squares, cross = (members @ values for values in (y, y * y, y * pred[:, None]))
+    predicted, predicted_squares = ((members @ values)[:, None] for values in (pred, pred * pred))
+    usable = (predicted > 0.0) & (actual > 0.0)
+    ratio = np.where(usable, actual, 1.0) / np.where(usable, predicted, 1.0)
+    variance = np.maximum(squares - 2.0 * ratio * cross + ratio**2 * predicted_squares, 0.0)
+    noise = np.sqrt(variance) / np.where(usable, actual, 1.0)
+    # Where the noise is rounding, all amounts are the same multiple of their predictions.
+    usable &= (noise > _LEAST_NOISE) & (noise < MOST_NOISE)
+    error = np.where(usable, np.abs(1.0 - ratio), 0.0)
+    z = error / np.where(usable, noise * ratio, 1.0)
+    count = usable.sum(0).astype(np.float64)
+    some = np.where(count > 0.0, 1.0, np.nan)
+    excess = np.sqrt(np.maximum((z**2).sum(0) / np.maximum(count, 1.0) - 1.0, 0.0))
+    return _Measures(count, *(some * each for each in (error.max(0, initial=0.0), z.max(0, initial=0.0), excess)))
+
+
+def _calibrated_amounts(y: Floats, pred: Floats) -> Iterator[Floats]:
+    """Amounts (n, k) whose means are the predictions and whose noise is that of y at the same level of ŷ."""
+    rng = np.random.default_rng(0)
+    pred = np.maximum(pred, _LEAST_SHARE * np.mean(np.abs(pred)))
+    ratio = y / pred
+    levels = np.array_split(np.argsort(pred, kind="stable"), _LEVELS)
+    for rows in levels:
+        mean = ratio[rows].mean()
+        ratio[rows] = ratio[rows] / mean if mean > 0.0 else 1.0
+    for _ in range(0, _DRAWS, _TOGETHER):
+        amounts = np.empty((len(y), _TOGETHER))
+        for rows in levels:
+            drawn = rng.integers(0, len(rows), (len(rows), _TOGETHER))
+            amounts[rows] = pred[rows, None] * ratio[rows][drawn]
+        yield amounts
 
 
 def _codes(train: "pd.Series[Any]", test: "pd.Series[Any]", most: int) -> Integers:
@@ -254,7 +321,8 @@ def claims(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
             "chance makes it",
             "holds": not still_wrong,
             "evidence": f"halved on {len(halved)} of {len(wrong)} and what chance makes it on {len(as_chance)} more"
-            f"{_named(still_wrong)}; on the {len(pairs) - len(wrong)} others chance explains the worst from the start",
+            f"{_named(still_wrong)}; on the {len(pairs) - len(wrong)} others chance explains the worst from the start"
+            f"{_by_rival(by, wrong)}",
         },
         {
             "text": "the worst segment is no worse than MCGrad's, or by less than one standard error",
@@ -269,15 +337,29 @@ def claims(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
+def _by_rival(
+    by: Mapping[tuple[str, str, str], dict[str, Any]], wrong: list[tuple[dict[str, Any], dict[str, Any]]]
+) -> str:
+    """On how many of the wrong ones MCGrad did the same, by the limits of chance of our own predictions."""
+    done, tried = 0, 0
+    for before, after in wrong:
+        rival = by.get((before["table"], before["base"], MCGRAD))
+        if rival is not None:
+            tried += 1
+            measured = after["segments"] | {name: rival["segments"][name] for name in ("worst", "worst_errors")}
+            done += measured["worst"] <= 0.5 * before["segments"]["worst"] or not beyond_chance(measured)
+    return f"; MCGrad does one or the other on {done} of {tried}" if tried else ""
+
+
 def beyond_chance(segments: Mapping[str, float]) -> bool:
-    """Whether the worst segment is further off, in standard errors, than the largest of so many is in 1 of 20 cases.
+    """Whether the worst segment is further off than that of a perfectly calibrated model is in 1 of 20 cases.
 
-    Segments overlap, so that it is less than 1 in 20; amounts with a heavy tail make it more.
-
-    >>> beyond_chance({"count": 100, "worst_errors": 3.4}), beyond_chance({"count": 100, "worst_errors": 3.6})
-    (False, True)
+    >>> beyond_chance({"count": 9.0, "worst": 0.2, "limit": 0.3, "worst_errors": 3.4, "limit_errors": 3.5})
+    False
+    >>> beyond_chance({"count": 9.0, "worst": 0.2, "limit": 0.3, "worst_errors": 3.6, "limit_errors": 3.5})
+    True
     """
-    return bool(segments["count"] and segments["worst_errors"] > stats.norm.isf(_BY_CHANCE / 2 / segments["count"]))
+    return bool(segments["worst"] > segments["limit"] or segments["worst_errors"] > segments["limit_errors"])
 
 
 def _named(results: list[dict[str, Any]]) -> str:
