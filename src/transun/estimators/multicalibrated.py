@@ -32,13 +32,14 @@ class MulticalibratedRegressor(MetaRegressor):
 
     `BalancedRegressor` makes totals right overall or by the values of one column. Here boosted trees look for
     segments of all columns together, and of the prediction itself, in which out-of-fold predictions add up to another
-    total than the targets: r is learned by Poisson deviance with ln m as offset, and leaves are shrunk by their
-    credibility. It is kept only if rows that decided nothing else confirm that both deviance and squared error fall
-    clearly; otherwise r is 1, and `ratio_` says so in words. See `transun.corrections.Multicalibration`.
+    total than the targets: r is learned by the deviance of y/m with weights m^(2 - p), and leaves are shrunk by
+    their credibility. It is kept only if rows that decided nothing else confirm that deviance and squared error fall,
+    or that the first gains more than the second may lose; otherwise r is 1, and `ratio_` says so in words. See
+    `transun.corrections.Multicalibration`.
 
     The best use is around a model that is biased by segment, such as one of ln(1 + y) or one that lacks columns. A
     model that was trained well by Poisson deviance on the same columns mostly stays as it is. The cost is one fit of m
-    a fold and one more, and fifteen fits of small trees.
+    a fold and one more, and thirty fits of small trees.
 
     Args:
         regressor: anything with `fit` and `predict`; histogram gradient boosting by default.
