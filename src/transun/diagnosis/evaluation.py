@@ -1,7 +1,7 @@
 """A model evaluated on a table: the predictions of its rows and their assessment."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 from operator import add
@@ -122,16 +122,19 @@ def evaluate_model(
     """
     names = _names(trained, by)
     numbers = [name for name in names.numbers if name != names.pred]
-    novelties = []
     label = f"evaluating {name}"
+    keep = list(dict.fromkeys([*names.by, *([cluster] if cluster else [])]))
     with Spool() as spool:
-        keep = list(dict.fromkeys([*names.by, *([cluster] if cluster else [])]))
-        for chunk in predict_in_chunks(trained, source, numbers=numbers, keep=keep, label=label, progress=progress):
-            novelties.append(_novelty(trained, chunk))
-            spool.append(_with_prediction(chunk, names))
+
+        def novelties() -> Iterator[Novelty]:
+            for chunk in predict_in_chunks(trained, source, numbers=numbers, keep=keep, label=label, progress=progress):
+                spool.append(_with_prediction(chunk, names))
+                yield _novelty(trained, chunk)
+
+        novelty = reduce(add, novelties())
         if cluster is not None:
-            return _clustered_evaluation(trained, _in_memory(spool.columns(), names, cluster), novelties, cluster)
-        return _evaluation(trained, ColumnRows(spool.columns(), names, show=False), reduce(add, novelties))
+            return _clustered_evaluation(trained, _in_memory(spool.columns(), names, cluster), novelty, cluster)
+        return _evaluation(trained, ColumnRows(spool.columns(), names, show=False), novelty)
 
 
 def _in_memory(columns: Columns, names: ColumnNames, cluster: str) -> ArrayRows:
@@ -306,11 +309,8 @@ def unit_codes(table: "pa.Table", name: str | None) -> Integers | None:
     return codes
 
 
-def _clustered_evaluation(
-    trained: TableModel, rows: ArrayRows, novelties: Sequence[Novelty], cluster: str
-) -> Evaluation:
+def _clustered_evaluation(trained: TableModel, rows: ArrayRows, novelty: Novelty, cluster: str) -> Evaluation:
     """The evaluation of rows in memory whose units are known."""
-    novelty = reduce(add, novelties)
     assessed = assess(rows.pred, rows.y, rows.weight, rows.segments, unit=rows.unit)
     values = {"y": rows.y, "pred": rows.pred, "weight": rows.weight}
     sample = HashSample.of(max(len(rows.y), 1), np.arange(len(rows.y)), values)

@@ -13,7 +13,6 @@ from transun.heads import LogMSE
 from transun.metrics.spread import outlier_share, relative_variance, variance
 from transun.models.network import Model
 from transun.models.spec import dumps, loads
-from transun.training.evaluation import BATCH
 from transun.training.optimisers import Adam
 from transun.training.recipe import Recipe
 from transun_paper.lab.compare import seed_mean
@@ -52,7 +51,9 @@ def cost(arguments: Mapping[str, Any], cache: Path) -> float:
 @torch.no_grad()
 def _statistics(model: Model, data: Dataset) -> dict[str, dict[str, float]]:
     transform = model.head.transform
-    u = torch.cat([model.over_members(model.head.point(model.raw(batch.x))) for batch in data.batches(BATCH)]).double()
+    u = torch.cat(
+        [model.over_members(model.head.point(model.raw(batch.x))) for batch in data.batches(model.rows_at_once)]
+    ).double()
     y = data.y.double()
     values = [y, transform(y), *(y * slope.kappa(u, transform) for slope in SLOPES.values())]
     return {label: _describe(value) for (_, label), value in zip(_TARGETS, values, strict=True)}
