@@ -1,5 +1,6 @@
 """GTS in a Dask cluster against the estimator of one process, on the same folds."""
 
+import numpy as np
 import pytest
 
 from cluster_gts import FOLDS, assert_learns_like_one_process, orders
@@ -33,10 +34,12 @@ def test_the_cluster_learns_what_one_process_learns(library):
     X, y, _ = orders(0)
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster):
         together = fit_gts(booster, da.from_array(X, (2000, 2)), da.from_array(y, 2000), folds=FOLDS)
+        by_workers = da.from_array(X, (2000, 2)).map_blocks(together.predict, drop_axis=1, dtype=float).compute()
         with pytest.raises(ValueError, match="from 0 on"):
             fit_gts(booster, da.from_array(X, (2000, 2)), da.from_array(-y, 2000), folds=FOLDS)
         with pytest.raises(ValueError, match="repartition"):
             fit_gts(booster, da.from_array(X, (2000, 2)), da.from_array(y, 4000), folds=FOLDS)
+    np.testing.assert_allclose(by_workers, together.predict(X), rtol=1e-6)
     assert_learns_like_one_process(together, single)
 
 

@@ -2,6 +2,7 @@
 
 import sys
 
+import numpy as np
 import pytest
 
 from cluster_gts import FOLDS, assert_learns_like_one_process, orders
@@ -26,7 +27,9 @@ def session():
 
 
 def test_the_cluster_learns_what_one_process_learns(session):
+    import pandas as pd
     import pyarrow as pa
+    from pyspark.sql.functions import pandas_udf
     from xgboost.spark import SparkXGBRegressor
 
     from transun.engines.spark_boosters import fit_gts
@@ -42,6 +45,14 @@ def test_the_cluster_learns_what_one_process_learns(session):
     with pytest.raises(ValueError, match="no column 'colour'"):
         fit_gts(booster, frame, "gmv", ["colour"])
     together = fit_gts(booster, frame, "gmv", features, folds=FOLDS)
+
+    @pandas_udf("double")
+    def predicted(price: pd.Series, noise: pd.Series) -> pd.Series:
+        return pd.Series(together.predict(np.column_stack([price, noise])))
+
+    by_workers = frame.select("`price.net`", "noise", predicted("`price.net`", "noise").alias("pred")).toPandas()
+    expected = together.predict(by_workers[features].to_numpy())
+    np.testing.assert_allclose(by_workers["pred"], expected, rtol=1e-6)
     assert_learns_like_one_process(together, xgboost.XGBRegressor(n_jobs=1, **SETTINGS))
 
 
