@@ -103,6 +103,14 @@ AIMS = (
     Aim("sketch of XAUC, its size", "sketch", lambda row: row["bytes"] / 2**20, 1, " MiB"),
     Aim("growth of time, log-log slope; n·log n has 1.07", "growth", lambda row: row["slope of time"], STEEP),
     Aim("growth of memory, log-log slope", "growth", lambda row: row["slope of memory"], STEEP),
+    Aim("memory of `transun fit` on a large folder", "folder", lambda row: row["peak MiB"] / 1024, 2, " GiB"),
+    Aim(
+        "time of a row streamed to `transun fit` against one in memory",
+        "streamed_fit",
+        where("times in memory", rows_are="streamed"),
+        1.3,
+        " times",
+    ),
     Aim(
         "`import transun` after torch",
         "startup",
