@@ -6,6 +6,7 @@ import pytest
 
 from transun.corrections import Smearing
 from transun.heads import MSE, LogMSE, LogSUN, Scaled
+from transun.support.files import new_draft
 from transun.training.optimisers import SGD, Adam
 from transun_paper.lab.pool import carry_out
 from transun_paper.lab.protocol import Budget, Study, TuningProtocol
@@ -64,7 +65,9 @@ def test_an_interrupted_undertaking_goes_on(key, cache, tmp_path, monkeypatch):
     assert len(kept) == 4
     assert studies(key)[2].reports(store) == []
     monkeypatch.undo()
+    new_draft(store.folder).touch()  # what a process that is killed while it writes leaves behind
     carry_out(studies(key), store, cache, jobs=1)
+    assert not list(store.folder.glob(".*"))
     assert {name: when for name, when in times(store).items() if name in kept} == kept
     assert len(times(store)) == 12
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from transun.support.files import new_draft
 from transun_paper.lab.worker import read_work
 from transun_paper.pages.reproductions import (
     REPRODUCTIONS,
@@ -92,3 +93,11 @@ def test_the_committed_page_is_that_of_the_report_beside_it(name, tmp_path):
     shutil.copy(REPORTS / f"{name}.json", tmp_path)
     write_page(name, REPRODUCTIONS[name], tmp_path)
     assert (tmp_path / f"{name}.md").read_text() == (REPORTS / f"{name}.md").read_text()
+
+
+def test_what_a_killed_command_was_writing_is_removed(tmp_path):
+    for folder in (tmp_path, tmp_path / "runs" / "data"):
+        folder.mkdir(parents=True, exist_ok=True)
+        new_draft(folder).touch()
+    Workspace(tmp_path)
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import torch
 
+from transun.support.files import remove_leftovers
 from transun_paper.lab.computation import Computation
 from transun_paper.lab.constants import one_thread
 from transun_paper.lab.encoded_dataset import EncodedDataset, cache_path, training_rows
@@ -35,7 +36,7 @@ def carry_out(
 
     Of a study the candidates come first, then the seeds of the chosen one. Runs that differ only in their correction
     share one trained model. Long work begins first. If the program is killed at any moment, the next call continues
-    from the store.
+    from the store, and removes the files that the killed one was writing.
 
     Args:
         studies: they may share runs.
@@ -49,6 +50,7 @@ def carry_out(
     """
     if jobs < 1:
         raise ValueError(f"carry_out needs jobs >= 1, got {jobs}")
+    remove_leftovers(store.folder)
     queue = _Queue(list(studies), list(computations), store, cache)
     waiting = queue.next()
     if not waiting:

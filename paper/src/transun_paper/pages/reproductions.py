@@ -11,7 +11,7 @@ import torch
 
 import transun
 from transun.report.markdown import yes
-from transun.support.files import write_json
+from transun.support.files import remove_leftovers, write_json
 from transun_paper.board import segments
 from transun_paper.lab import watching
 from transun_paper.lab.bias_by_level import (
@@ -76,6 +76,11 @@ class Workspace:
     user_data: Mapping[str, Path] = field(default_factory=dict)
     _keys: dict[str, str] = field(default_factory=dict, init=False, repr=False)
     _used: set[str] = field(default_factory=set, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        # Reports and encoded data that a killed command was writing.
+        for folder in (self.out, self.cache):
+            remove_leftovers(folder)
 
     @property
     def store(self) -> Store:
