@@ -1,7 +1,9 @@
 """How long a served model takes, by one ONNX file from raw columns or features: call by call, as ratios.
 
 Writes benchmarks/results/serving.json. Each pair of functions is called in turn with the same rows. Times are those of
-the processor, on one thread, because other work on the machine would lengthen those of the clock.
+the processor, on one thread, because other work on the machine would lengthen those of the clock. Networks with and
+without the bias branch differ by less than two processes do, in which their weights lie elsewhere in memory: they are
+compared in several processes.
 """
 
 import os
@@ -12,6 +14,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Mapping
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +31,7 @@ from transun.heads import Head
 from transun.tables import export
 
 CALLS = {1: 2_000, 4096: 40}
+PROCESSES = 5
 ROWS = 8192
 
 Call = Callable[[], object]
@@ -67,20 +71,32 @@ def alternate(calls: Mapping[str, Call], count: int) -> dict[str, np.ndarray]:
     return {name: np.array(values[count // 10 :]) for name, values in times.items()}
 
 
-def networks(folder: Path, data: Mapping[str, np.ndarray], size: int) -> dict[str, Call]:
-    """A network from raw columns, with the bias branch on its last layer and without."""
-    inputs = {name: values[:size] for name, values in data.items() if name != "gmv"}
-    inputs["ordered"] = inputs["ordered"].astype("datetime64[us]").astype(np.int64)
+def write_networks(folder: Path, data: Mapping[str, np.ndarray]) -> None:
+    """A network from raw columns, with the bias branch on its last layer and without, as ONNX files."""
     heads: dict[str, Head] = {"with": LogSUN(shared="all"), "without": LogMSE()}
-    calls = {}
     for name, head in heads.items():
-        if not (folder / f"{name}.onnx").exists():
-            kinds = {"item": Id(), "price": Number(), "age": Number(), "discount": Number(), "ordered": Datetime()}
-            features = Features({"country": Id(), **kinds})
-            model = train(data, "gmv", head, features=features, recipe=Recipe(epochs=1), progress=False)
-            export(model, folder / f"{name}.onnx", original=False)
-        calls[name] = session((folder / f"{name}.onnx").read_bytes(), inputs, "prediction")
-    return calls
+        kinds = {"item": Id(), "price": Number(), "age": Number(), "discount": Number(), "ordered": Datetime()}
+        features = Features({"country": Id(), **kinds})
+        model = train(data, "gmv", head, features=features, recipe=Recipe(epochs=1), progress=False)
+        export(model, folder / f"{name}.onnx", original=False)
+
+
+def time_networks(folder: Path) -> dict[int, dict[str, np.ndarray]]:
+    """Milliseconds of the calls of both files, by rows a call."""
+    data, times = table(ROWS), {}
+    for size, count in CALLS.items():
+        inputs = {name: values[:size] for name, values in data.items() if name != "gmv"}
+        inputs["ordered"] = inputs["ordered"].astype("datetime64[us]").astype(np.int64)
+        files = {name: (folder / f"{name}.onnx").read_bytes() for name in ("with", "without")}
+        calls = {name: session(content, inputs, "prediction") for name, content in files.items()}
+        times[size] = alternate(calls, count)
+    return times
+
+
+def ratios(times: Mapping[str, np.ndarray]) -> list[float]:
+    """The mean, the median and the 99th percentile of the first over those of the second."""
+    measures = (np.mean, np.median, lambda values: np.quantile(values, 0.99))
+    return [round(float(measure(times["with"]) / measure(times["without"])), 3) for measure in measures]
 
 
 def main() -> None:
@@ -96,24 +112,28 @@ def main() -> None:
         "UnbiasedRegressor": unbiased,
         "compact UnbiasedRegressor": unbiased.compact(features, data["gmv"]),
     }
-    rows: list[list[Cell]] = []
     with tempfile.TemporaryDirectory() as folder:
-        for size, count in CALLS.items():
-            pairs = {"LogSUN on the last layer, ONNX | LogMSE, ONNX": networks(Path(folder), data, size)}
-            few = np.ascontiguousarray(features[:size])
-            for name, estimator in estimators.items():
-                served = session(to_onnx(estimator, features[:1]).SerializeToString(), {"X": few})
-                calls: dict[str, Call] = {"with": served, "without": lambda few=few: plain.predict(few)}
-                pairs[f"{name} of LightGBM, ONNX | one LightGBM, its own predict"] = calls
-                calls = {"with": served, "without": lambda few=few, model=estimator: model.predict(few)}
-                pairs[f"{name} of LightGBM, ONNX | the same through Python"] = calls
-            for name, calls in pairs.items():
-                times = alternate(calls, count)
-                first, second = times["with"], times["without"]
-                measures = (np.mean, np.median, lambda values: np.quantile(values, 0.99))
-                ratios = [round(float(measure(first) / measure(second)), 3) for measure in measures]
-                rows.append([*name.split(" | "), size, round(float(np.median(first)), 3), *ratios])
-                print(*rows[-1], flush=True)
+        write_networks(Path(folder), data)
+        with get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
+            by_process = pool.map(time_networks, [Path(folder)] * PROCESSES, chunksize=1)
+    rows: list[list[Cell]] = []
+    spread = []
+    for size, count in CALLS.items():
+        each = [process[size] for process in by_process]
+        means = sorted(ratios(times)[0] for times in each)
+        spread.append(f"{means[0]} to {means[-1]} for {size:,}")
+        joined = {name: np.concatenate([times[name] for times in each]) for name in ("with", "without")}
+        measured = {"LogSUN on the last layer, ONNX | LogMSE, ONNX": joined}
+        few = np.ascontiguousarray(features[:size])
+        for name, estimator in estimators.items():
+            served = session(to_onnx(estimator, features[:1]).SerializeToString(), {"X": few})
+            calls: dict[str, Call] = {"with": served, "without": lambda few=few: plain.predict(few)}
+            measured[f"{name} of LightGBM, ONNX | one LightGBM, its own predict"] = alternate(calls, count)
+            calls = {"with": served, "without": lambda few=few, model=estimator: model.predict(few)}
+            measured[f"{name} of LightGBM, ONNX | the same through Python"] = alternate(calls, count)
+        for name, times in measured.items():
+            rows.append([*name.split(" | "), size, round(float(np.median(times["with"])), 3), *ratios(times)])
+            print(*rows[-1], flush=True)
     write(
         "serving",
         "Processor time of a call of an ONNX file from raw columns (networks) or features (boosters), over that of "
@@ -123,6 +143,7 @@ def main() -> None:
         rows,
         [
             f"Calls in turn: {', '.join(f'{count:,} of {size:,} rows' for size, count in CALLS.items())}.",
+            f"Networks are compared in {PROCESSES} processes, whose ratios of means are {', '.join(spread)} rows.",
             "A call of one row costs LightGBM the way through scikit-learn and little else. One of 4,096 rows costs "
             "the walk through the trees: a GTSRegressor has six boosters of 100 trees, one LightGBM has one. A compact "
             "UnbiasedRegressor has one booster again.",
