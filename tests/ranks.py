@@ -5,6 +5,7 @@ import tempfile
 import traceback
 from collections.abc import Callable
 from datetime import timedelta
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +34,10 @@ class RankPool:
             for rank, end in enumerate(self._ends[:size]):
                 end.send((rank, size, str(Path(folder) / "store"), job, arguments))
             answers = []
-            for rank, end in enumerate(self._ends[:size]):
-                if not end.poll(SECONDS):
-                    raise TimeoutError(f"rank {rank} of {size} hangs in {job.__name__}")
+            for rank, (end, process) in enumerate(zip(self._ends[:size], self._processes, strict=False)):
+                ready = wait([end, process.sentinel], SECONDS)
+                if end not in ready:
+                    raise RuntimeError(f"rank {rank} of {size} {'died' if ready else 'hangs'} in {job.__name__}")
                 answers.append(end.recv())
         for rank, (_, error) in enumerate(answers):
             if error:
@@ -66,8 +68,10 @@ def _serve(end: Any) -> None:
                 "gloo", init_method=f"file://{store}", rank=rank, world_size=size, timeout=timedelta(seconds=SECONDS)
             )
             try:
-                end.send((job(*arguments), None))
+                answer = job(*arguments), None
             finally:
                 dist.destroy_process_group()
         except Exception:
-            end.send((None, traceback.format_exc()))
+            answer = None, traceback.format_exc()
+        # Not before the group has ended: the last answer removes the store, and a rank that still needs it would die.
+        end.send(answer)
