@@ -29,7 +29,15 @@ def trained(how, head=LogSUN(shared=1), batch_size=64, resume=None, on_step=None
 
 
 @pytest.fixture
-def programs(monkeypatch):
+def compile_by(monkeypatch):
+    """Puts a function in the place of torch.compile; programs of other tests are not reused."""
+    engine._program.cache_clear()
+    yield lambda function: monkeypatch.setattr(torch, "compile", function)
+    engine._program.cache_clear()
+
+
+@pytest.fixture
+def programs(compile_by):
     """Stand-ins for compiled functions, which only count their calls: what a compiler does is torch's to test."""
     calls = []
 
@@ -42,10 +50,8 @@ def programs(monkeypatch):
 
         return run
 
-    engine._program.cache_clear()
-    monkeypatch.setattr(torch, "compile", compile_)
-    yield calls
-    engine._program.cache_clear()
+    compile_by(compile_)
+    return calls
 
 
 def test_eager_is_the_default():
@@ -92,34 +98,26 @@ def test_compiled_trains_as_eager(programs):
     assert torch.equal(weights(trained(Compiled())[0]), weights(trained(Eager())[0]))
 
 
-def test_a_compiler_that_loses_gradients_is_found_out(monkeypatch):
+def test_a_compiler_that_loses_gradients_is_found_out(compile_by):
     def forgetful(function, dynamic, options):
         """As torch 2.11 with operations in place: the outputs are right and their gradients zero."""
         return lambda *arguments: type(raw := function(*arguments))(0.0 * output + output.detach() for output in raw)
 
-    engine._program.cache_clear()
-    monkeypatch.setattr(torch, "compile", forgetful)
-    try:
-        with pytest.raises(RuntimeError, match=r"compiles this network wrongly: the gradient of network.* Eager\(\)"):
-            trained(Compiled())
-    finally:
-        engine._program.cache_clear()
+    compile_by(forgetful)
+    with pytest.raises(RuntimeError, match=r"compiles this network wrongly: the gradient of network.* Eager\(\)"):
+        trained(Compiled())
 
 
-def test_a_failing_compiler_is_named(monkeypatch):
+def test_a_failing_compiler_is_named(compile_by):
     def broken(function, dynamic, options):
         def run(*arguments):
             raise torch._dynamo.exc.Unsupported("no compiler on this machine")
 
         return run
 
-    engine._program.cache_clear()
-    monkeypatch.setattr(torch, "compile", broken)
-    try:
-        with pytest.raises(RuntimeError, match=r"cannot be compiled here \(no compiler on this machine\).* Eager\(\)"):
-            trained(Compiled())
-    finally:
-        engine._program.cache_clear()
+    compile_by(broken)
+    with pytest.raises(RuntimeError, match=r"cannot be compiled here \(no compiler on this machine\).* Eager\(\)"):
+        trained(Compiled())
 
 
 @pytest.mark.parametrize("build", [Eager, Compiled])

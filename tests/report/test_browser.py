@@ -2,21 +2,10 @@
 
 import pytest
 
-from browser import MISSING, Browser, find_browser
-
 PAGE = """<!doctype html><html lang="en"><head><title>page</title><style>
 body {{ color: #111; background: #fff; }} .dark {{ background: #222; }} .pale {{ color: #ccc; }}
 </style></head><body><main><h1>Title</h1>{body}</main></body></html>"""
 CELLS = "<tr><td>black on white</td></tr>" * 30
-
-
-@pytest.fixture(scope="module")
-def browser():
-    program = find_browser()
-    if program is None:
-        pytest.skip(MISSING)
-    with Browser(program) as opened:
-        yield opened
 
 
 @pytest.mark.parametrize(
