@@ -96,10 +96,12 @@ def _pool(count: Tensor, mean: Tensor, variance: Tensor, group: Group) -> tuple[
 
 
 def _dice(x: Tensor, alpha: Tensor, beta: Tensor, mean: Tensor, precision: Tensor) -> Tensor:
-    # Nothing in place: torch 2.11 compiles such a forward pass of a `Function` into one whose gradients are all zero.
     p = torch.sigmoid((x - mean) * (beta * precision))
-    # In the precision of the input: the next layer's product would round to it anyway.
-    return (torch.addcmul(alpha, p, 1.0 - alpha) * x).to(x.dtype)
+    activated = torch.addcmul(alpha, p, 1.0 - alpha) * x
+    # In the precision of the input: the next layer's product would round to it anyway. Where nothing is to be rounded,
+    # no operation may come last that returns its own argument, such as `to` or one in place: torch 2.11 compiles such a
+    # forward pass of a `Function` into one whose gradients are all zero.
+    return activated if activated.dtype == x.dtype else activated.to(x.dtype)
 
 
 class _DiceFunction(Function):
