@@ -43,7 +43,7 @@ _REPORT_BYTES = 20_000_000
 
 
 def make_recipe(*, rate: float, monitor: str, engine: str, **settings: Any) -> "Recipe":
-    """The recipe that the options of a command describe; also checks that all libraries for training are installed.
+    """The recipe that the options of a command describe; also checks that the libraries and the device are there.
 
     Args:
         rate: the learning rate of Adam.
@@ -54,6 +54,7 @@ def make_recipe(*, rate: float, monitor: str, engine: str, **settings: Any) -> "
     """
     from transun import training
     from transun.metrics import metric_named
+    from transun.support.device import require_device
     from transun.support.extras import require
     from transun.support.text_form import parse
 
@@ -62,7 +63,9 @@ def make_recipe(*, rate: float, monitor: str, engine: str, **settings: Any) -> "
     chosen = parse(engine, engines)
     if not isinstance(chosen, training.Engine):
         raise ValueError(f"--engine is Eager() or Compiled('bfloat16'), got {engine!r}")
-    return training.Recipe(training.Adam(rate), monitor=metric_named(monitor), engine=chosen, **settings)
+    recipe = training.Recipe(training.Adam(rate), monitor=metric_named(monitor), engine=chosen, **settings)
+    require_device(recipe.device)
+    return recipe
 
 
 def resume_file(out: Path, resume: bool) -> Path:

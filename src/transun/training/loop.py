@@ -15,6 +15,7 @@ from torch import Tensor
 from transun.backbones.backbone import Inputs, Span, spanning
 from transun.backbones.sharded import shards_in
 from transun.models.network import Model
+from transun.support.device import require_device
 from transun.support.group import Group, current_group
 from transun.support.progress import Progress
 from transun.support.text_form import dumps
@@ -94,6 +95,7 @@ def fit(
     if recipe.finish:
         require_finish(model, recipe.finish, valid)
     group = current_group()
+    require_device(recipe.device)
     if recipe.device is not None:
         model.to(recipe.device)
     if base is not None or not model.prepared:

@@ -7,6 +7,7 @@ from typing import Any
 
 from transun.data import Dataset
 from transun.metrics import RMSE, Metric
+from transun.support.device import check_device
 from transun.support.text_form import dumps
 from transun.training.averaging import EMA, Averaging
 from transun.training.engine import Eager, Engine
@@ -94,6 +95,7 @@ class Recipe:
                 raise ValueError(f"Recipe needs {name} to be one such as {example!r}, got {getattr(self, name)!r}")
         if not isinstance(self.seed, Integral) or not -(2**63) <= self.seed < 2**63:
             raise ValueError(f"Recipe needs a whole number of 64 bits as its seed, got {self.seed!r}")
+        check_device(self.device)
         counts = ("epochs", self.epochs), ("checks_per_epoch", self.checks_per_epoch)
         for name, count in (*counts, ("batch_size", self.batch_size), ("patience", self.patience)):
             if count is not None and not (isinstance(count, Integral) and count >= 1):

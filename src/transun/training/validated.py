@@ -8,6 +8,7 @@ from torch import Tensor
 from transun.backbones import Trees
 from transun.data import Dataset, ParquetStream
 from transun.models.network import Model
+from transun.support.device import require_device
 from transun.support.group import current_group
 from transun.training.calibration import balance
 from transun.training.evaluation import some_rows
@@ -57,6 +58,7 @@ def fit_with_validation(
     (100, 2)
 
     """
+    require_device(recipe.device)
     split = RowSplit(data, valid, data, valid) if stream is not None else RowSplit.of(data, valid, recipe)
     rows, valid = split.train, split.valid
     if model is not None and rows.weight is not None and (options.get("base") is not None or not model.prepared):
