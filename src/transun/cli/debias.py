@@ -1,5 +1,6 @@
 """`transun debias`."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -31,7 +32,8 @@ from transun.cli.sources import load_trained
 from transun.models.description import is_saved_model
 from transun.support.paths import as_path
 
-# The options that only a model takes.
+# The options that only a table takes, and those that only a model takes.
+_OF_TABLES = ("target", "pred", "weight", "exposure", "method")
 _OF_MODELS = (
     "epochs",
     "batch_size",
@@ -109,16 +111,7 @@ def debias(
 
         if data is None:
             raise ValueError(f"{source} is a model: give the rows to learn its bias from, too")
-        of_tables = {
-            "--target": target,
-            "--pred": pred,
-            "--weight": weight,
-            "--exposure": exposure,
-            "--method": method,
-        }
-        for option, value in of_tables.items():
-            if value is not None:
-                raise ValueError(f"{option} is for tables: the model knows its columns already; leave it out")
+        _refuse(context, _OF_TABLES, "is for tables: the model knows its columns already")
         recipe = make_recipe(
             rate=rate,
             monitor=monitor,
@@ -136,7 +129,7 @@ def debias(
         debiasing = ModelDebiasing(source, recipe, split, by or [], out or Path("debiased"))
         debiasing.run(data, stream, resume, as_json, progress)
         return
-    _refuse_training_options(context)
+    _refuse(context, _OF_MODELS, "is for models: a correction of a table has nothing to train")
     if data is not None:
         load_trained(source)  # which says what is wrong with the folder
     if target is None or pred is None:
@@ -151,10 +144,9 @@ def debias(
     debias_table(source, names, method, seed, out or Path("corrected.parquet"), as_json, progress)
 
 
-def _refuse_training_options(context: typer.Context) -> None:
-    """Raise a `ValueError` if an option of a training was given with a table, which would be ignored."""
-    for name in _OF_MODELS:
+def _refuse(context: typer.Context, names: Iterable[str], why: str) -> None:
+    """Raise a `ValueError` that says why if one of these options was given, since it would be ignored."""
+    for name in names:
         source = context.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE":
-            option = "--" + name.replace("_", "-")
-            raise ValueError(f"{option} is for models: a correction of a table has nothing to train; leave it out")
+            raise ValueError(f"--{name.replace('_', '-')} {why}; leave it out")
