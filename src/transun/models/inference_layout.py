@@ -72,19 +72,30 @@ def _has_one_part(model: Model) -> bool:
 
 
 class _MergedOutputs(nn.Module):
-    """The stages that all branches share, then one output layer with the outputs of every branch beside each other."""
+    """The stages that all branches share, then one output layer with the outputs of every branch beside each other.
+
+    The product of a member is W·xᵀ, with a row for each output and a column for each row of the batch. x·Wᵀ has few
+    columns instead, for which onnxruntime took almost twice the time at 4,096 rows and two outputs.
+    """
 
     def __init__(self, network: Network) -> None:
         super().__init__()
         layers = cast(Any, network.outputs)
         self.stages = cast(nn.Sequential, network.stacks[0])
         self.widths = [route.width for route in network.routes]
-        self.output = copy.deepcopy(layers[0])
-        self.output.weight = nn.Parameter(torch.cat([layer.weight for layer in layers], 2), requires_grad=False)
-        self.output.bias = nn.Parameter(torch.cat([layer.bias for layer in layers], 1), requires_grad=False)
+        weight, bias = torch.cat([layer.weight for layer in layers], 2), torch.cat([layer.bias for layer in layers], 1)
+        self.weight = nn.Parameter(weight.detach().transpose(1, 2).contiguous(), requires_grad=False)
+        self.bias = nn.Parameter(bias.detach().unsqueeze(-1), requires_grad=False)
 
     def forward(self, batch: Inputs) -> Raw:
-        return tuple(self.output(self.stages(batch)).split_with_sizes(self.widths, 1))
+        members, _, in_features = self.weight.shape
+        by_member = self.stages(batch).reshape(-1, members, in_features).permute(1, 2, 0)
+        outputs = torch.baddbmm(self.bias, self.weight, by_member).permute(1, 2, 0)
+        if max(self.widths) > 1:
+            return tuple(block.t() for block in outputs.flatten(1).split_with_sizes(self.widths))
+        # In an exported graph, to pick a row is one operation, and to unbind rows is four.
+        columns = outputs.reshape(len(self.widths), -1, 1)
+        return tuple(columns.select(0, index) for index in range(len(self.widths)))
 
 
 class MergedModel(nn.Module):
