@@ -1,4 +1,4 @@
-"""Bytes of CSV and Parquet files: a table and a plan for training, or a refusal."""
+"""Bytes of CSV and Parquet files: features of every row, without the target among them, or a refusal."""
 
 import gzip
 import io
@@ -62,10 +62,12 @@ def damaged(draw, whole):
     return bytes(content)
 
 
-def read_and_plan(path):
+def read_and_encode(path):
+    """The number of rows, the target, and the columns of features as tensors."""
     columns = read_table(path)
     name = "amount" if "amount" in columns.column_names else columns.column_names[-1]
-    return make_plan(columns, name)
+    plan = make_plan(columns, name)
+    return len(columns), plan.target, plan.features.encode(columns)
 
 
 @pytest.fixture(scope="module")
@@ -80,4 +82,9 @@ def test_file_is_read_or_refused(folder, data, ending):
     content = data.draw(st.one_of(good, st.binary(max_size=60), *([csv_text()] if "parquet" not in ending else [good])))
     path = folder / f"table{ending}"
     path.write_bytes(content)
-    outcome(read_and_plan, path)
+    answer, answered = outcome(read_and_encode, path)
+    if answered:
+        rows, target, features = answer
+        assert target not in features
+        assert {len(values) for values in features.values()} <= {rows}
+        assert not any(values.isnan().any() for values in features.values() if values.is_floating_point())

@@ -444,8 +444,9 @@ def describe_folder(folder: Path) -> str:
     """
     files = find_files(folder)[1]
     names = [str(file.relative_to(folder)) for file in files]
+    read_files = set(files)
     others = sorted(
-        str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file() and path not in set(files)
+        str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file() and path not in read_files
     )
     read = (
         f"1 file is read, {names[0]}"
