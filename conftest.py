@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from importlib.util import find_spec
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import settings
@@ -45,6 +46,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run the tests in a random order, with the variable TRANSUN_TEST_ORDER as its seed; as collected without it."""
     if seed := os.environ.get("TRANSUN_TEST_ORDER"):
         random.Random(seed).shuffle(items)
+
+
+@pytest.fixture(autouse=True)
+def _numpy_seed() -> None:
+    """What is shuffled without a seed, as examples in the pages are, is the same in every run and in any order."""
+    np.random.seed(int(os.environ.get("TRANSUN_TEST_SEED", "0")))
 
 
 @pytest.fixture(autouse=True)

@@ -1,14 +1,7 @@
 import numpy as np
-import pandas as pd
-import polars as pl
 import pytest
-from sklearn.dummy import DummyRegressor
-from sklearn.ensemble import RandomForestRegressor
-from sklearn.linear_model import LinearRegression
-from sklearn.model_selection import KFold, cross_val_predict
 
-from estimators.world import world
-from transun.estimators import Balance, BalancedRegressor
+from transun.estimators import Balance
 
 RNG = np.random.default_rng(0)
 
@@ -78,34 +71,3 @@ class TestSegments:
     def test_signed_targets_are_refused(self):
         with pytest.raises(ValueError, match="Balance by segment needs targets that are not negative"):
             Balance(by="g")(np.ones(2), np.array([-1.0, 1.0]), segment=np.array([0, 1]))
-
-
-class TestRegressor:
-    data = world(2_000, seed=4)
-    forest = RandomForestRegressor(10, min_samples_leaf=20, random_state=0, n_jobs=1)
-
-    def test_the_factor_is_that_of_out_of_fold_predictions(self):
-        model = BalancedRegressor(self.forest, cv=KFold(4)).fit(self.data.X, self.data.y)
-        held_out = cross_val_predict(self.forest, self.data.X, self.data.y, cv=KFold(4))
-        assert model.balance_.factor == pytest.approx(self.data.y.sum() / held_out.sum())
-        plain = self.forest.fit(self.data.X, self.data.y).predict(self.data.X)
-        assert model.predict(self.data.X) == pytest.approx(model.balance_.factor * plain)
-
-    @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
-    def test_segments_by_name(self, frame):
-        table = {"level": self.data.X[:, 0], "spread": self.data.X[:, 1]}
-        model = BalancedRegressor(DummyRegressor(), balance=Balance(by="level"), random_state=0)
-        pred = model.fit(frame(table), self.data.y).predict(frame(table))
-        for level in np.unique(table["level"]):
-            rows = table["level"] == level
-            assert pred[rows].sum() == pytest.approx(self.data.y[rows].sum(), rel=0.05)
-
-    def test_segments_by_position(self):
-        model = BalancedRegressor(LinearRegression(), balance=Balance(by=0)).fit(self.data.X + 1.0, self.data.y)
-        assert set(model.balance_.segments) == set(np.unique(self.data.X[:, 0]) + 1.0)
-
-    def test_a_missing_column_is_named(self):
-        with pytest.raises(ValueError, match="X has no column 'country'"):
-            BalancedRegressor(DummyRegressor(), balance=Balance(by="country")).fit(
-                pd.DataFrame({"a": range(10)}), np.arange(10.0)
-            )

@@ -21,8 +21,7 @@ from transun import Log1p, Power, PowerVariance, ReciprocalTarget
 from transun.estimators import BalancedRegressor, CorrectedRegressor, GTSRegressor, UnbiasedRegressor
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore::transun.estimators.AmplificationWarning"),
-    pytest.mark.filterwarnings("ignore::transun.estimators.TotalWarning"),
+    pytest.mark.filterwarnings("ignore::transun.estimators.FitWarning"),
 ]
 TREE = DecisionTreeRegressor(min_samples_leaf=20, random_state=0)
 ALL = [

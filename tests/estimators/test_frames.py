@@ -10,8 +10,7 @@ from frame_libraries import LIBRARIES
 from transun.estimators import BalancedRegressor, GTSRegressor
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore::transun.estimators.AmplificationWarning"),
-    pytest.mark.filterwarnings("ignore::transun.estimators.TotalWarning"),
+    pytest.mark.filterwarnings("ignore::transun.estimators.FitWarning"),
     pytest.mark.filterwarnings("ignore::UserWarning:modin"),
 ]
 ROWS, NEW = 300, 40

@@ -7,6 +7,7 @@ from lightgbm import LGBMRegressor, early_stopping
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.dummy import DummyRegressor
 from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, PoissonRegressor
 from sklearn.model_selection import KFold, ShuffleSplit
 from sklearn.pipeline import make_pipeline
@@ -172,6 +173,15 @@ class TestPrefit:
         trained = DecisionTreeRegressor(random_state=0).fit(old.X, np.log1p(old.y))
         fixed = GTSRegressor(trained, target_transform=Log1p(), cv="prefit").fit(new.X, new.y)
         assert fixed.predict(new.X).sum() == pytest.approx(new.y.sum())
+
+    def test_a_frozen_model_does_not_freeze_z(self):
+        """The fit of a frozen regressor does nothing, so that z must be learned by the regressor inside."""
+        trained = DecisionTreeRegressor(min_samples_leaf=50, random_state=0).fit(self.data.X, np.log1p(self.data.y))
+        plain, frozen = (
+            GTSRegressor(each, cv="prefit").fit(self.data.X, self.data.y)
+            for each in (trained, FrozenEstimator(trained))
+        )
+        assert frozen.predict(self.data.X) == pytest.approx(plain.predict(self.data.X))
 
     def test_units_that_do_not_fit_cause_a_warning(self):
         trained = DecisionTreeRegressor(random_state=0).fit(self.data.X, self.data.y)

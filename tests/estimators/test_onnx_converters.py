@@ -100,11 +100,11 @@ def test_every_estimator_and_every_booster(estimator, booster):
     compare(model, np.concatenate([rows(1, dtype=dtype)[0] * 2, extremes, X]))
 
 
+@pytest.mark.parametrize("kind", [UnbiasedRegressor, GTSRegressor])
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_a_compact_model_and_a_loss_with_a_logarithmic_link():
+def test_a_compact_model_and_a_loss_with_a_logarithmic_link(kind):
     X, y = rows(0)
-    model = UnbiasedRegressor(histogram(), cv=2, budget=4, random_state=0).fit(X, y)
-    compact = model.compact(X, y)
+    compact = kind(histogram(), cv=2, random_state=0).fit(X, y).compact(X, y)
     assert compact.regressor.loss == "poisson"
     compare(compact, np.concatenate([rows(1)[0], EXTREME]))
 

@@ -5,11 +5,13 @@ from transun.support.extras import require
 
 require("sklearn")
 
-from transun.estimators.balance import Balance, BalancedRegressor
+from transun.estimators.balance import Balance
+from transun.estimators.balanced import BalancedRegressor
 from transun.estimators.compact import CompactRegressor
 from transun.estimators.corrected import CorrectedRegressor, TotalWarning
 from transun.estimators.explanation import explain
 from transun.estimators.gts import AmplificationWarning, GTSRegressor
+from transun.estimators.meta_regressor import FitWarning
 from transun.estimators.multicalibrated import MulticalibratedRegressor
 from transun.estimators.network import NetworkRegressor
 from transun.estimators.onnx_converters import register_converters, to_onnx
@@ -21,6 +23,7 @@ __all__ = [
     "BalancedRegressor",
     "CompactRegressor",
     "CorrectedRegressor",
+    "FitWarning",
     "GTSRegressor",
     "MulticalibratedRegressor",
     "NetworkRegressor",

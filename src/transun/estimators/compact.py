@@ -1,4 +1,4 @@
-"""Distillation: one regressor learns the predictions of a mixture, and is measured on rows that neither has seen."""
+"""Distillation: one regressor learns the predictions of another estimator, and is measured on rows that neither saw."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,20 +18,24 @@ from transun.models.row_intervals import RowIntervals
 from transun.support.arrays import Floats, Integers
 
 # Without noise the loss decides only where a model spends its leaves. Tweedie deviance looks at small and large amounts
-# alike, and came nearest to mixtures of amounts that span orders of magnitude.
+# alike, and came nearest to teachers of amounts that span orders of magnitude.
 _DEVIANCES = ("tweedie", "poisson")
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """How near a compact model comes to the mixture, on rows that neither has seen; prints as two lines.
+    """How near a compact model comes to its teacher, on rows that neither has seen; prints as two lines.
+
+    It is measured fold by fold: a student learns, from the rows outside the fold, what a teacher that has not seen the
+    fold predicts for them, and both predict the rows of the fold. So it is the distance of students and teachers that
+    have learned from a little less than all rows.
 
     Args:
-        distance: root mean squared difference to the mixture, divided by the mean prediction of the mixture.
+        distance: root mean squared difference to the teacher, divided by the mean prediction of the teacher.
         total: predicted / actual total.
         total_error: the standard error of the total.
         nrmse: root mean squared error against the targets, divided by their mean.
-        mixture_nrmse: that of the mixture.
+        teacher_nrmse: that of the teacher, on the same rows.
 
     """
 
@@ -39,26 +43,26 @@ class Agreement:
     total: float
     total_error: float
     nrmse: float
-    mixture_nrmse: float
+    teacher_nrmse: float
 
     def __str__(self) -> str:
         return (
-            f"distance to the mixture {self.distance:.4g} of the mean; NRMSE {self.nrmse:.4g}, of the mixture "
-            f"{self.mixture_nrmse:.4g}\npredicted / actual total {self.total:.4f} ± {self.total_error:.4f}"
+            f"distance to the teacher {self.distance:.4g} of the mean; NRMSE {self.nrmse:.4g}, of the teacher "
+            f"{self.teacher_nrmse:.4g}\npredicted / actual total {self.total:.4f} ± {self.total_error:.4f}"
         )
 
 
 @dataclass(frozen=True)
 class CompactRegressor:
-    """ŷ(x) = b·m(x): one fitted regressor m that imitates a mixture, and the factor b that gives it the same total.
+    """ŷ(x) = b·m(x): one fitted regressor m that imitates an estimator, and the factor b that gives it the same total.
 
-    Made by `UnbiasedRegressor.compact`.
+    Made by the `compact` of an estimator, such as that of `GTSRegressor` or `UnbiasedRegressor`.
 
     Args:
         regressor: the fitted regressor.
         balance: the factor, in units of the target; a shift where targets have both signs.
         by_exposure: whether amounts have an exposure.
-        agreement: how near it comes to the mixture, measured on rows that were not seen.
+        agreement: how near it comes to the estimator, its teacher, measured on rows that were not seen.
         intervals: the errors on these rows, for `predict_interval`; per unit of exposure where amounts have one.
 
     """
@@ -70,7 +74,7 @@ class CompactRegressor:
     intervals: RowIntervals
 
     def predict(self, X: Any, exposure: Any = None) -> Floats:
-        """Estimates of E[y|x], (n,), as the `predict` of the mixture."""
+        """Estimates of E[y|x], (n,), as the `predict` of the teacher."""
         return to_amounts(self._rates(X), exposure, by_exposure=self.by_exposure)
 
     def predict_interval(self, X: Any, level: float = 0.9, exposure: Any = None) -> Floats:
@@ -89,16 +93,31 @@ class CompactRegressor:
 
 
 @dataclass(frozen=True)
+class FoldTeacher:
+    """What a teacher that has not seen some rows predicts for all of them.
+
+    Args:
+        fitted: the rows that its student learns from.
+        held_out: the rows that neither of the two has seen.
+        predictions: its predictions of all rows (n,).
+
+    """
+
+    fitted: Integers
+    held_out: Integers
+    predictions: Floats
+
+
+@dataclass(frozen=True)
 class Distillation:
-    """What a compact model is distilled from: rows, and the predictions of the mixture, its teacher, for them.
+    """What a compact model is distilled from: rows, and the predictions of the teacher for them.
 
     Args:
         X: features.
         y: targets (n,), only to be measured against.
         weight: weights of the rows, or None.
-        teacher: the predictions of the mixture (n,).
-        teacher_by_fold: for each fold the predictions (n,) of the models that have not seen its rows.
-        fold_rows: the rows of each fold.
+        teacher: the predictions of the teacher (n,).
+        by_fold: those of teachers that have not seen the rows of a fold, for every fold.
 
     """
 
@@ -106,31 +125,24 @@ class Distillation:
     y: Floats
     weight: Floats | None
     teacher: Floats
-    teacher_by_fold: Sequence[Floats]
-    fold_rows: Sequence[Integers]
+    by_fold: Sequence[FoldTeacher]
 
-    def distil(self, regressor: Any, held_out: Floats, *, by_exposure: bool) -> CompactRegressor:
+    def distil(self, regressor: Any, *, by_exposure: bool) -> CompactRegressor:
         """The compact model, with its agreement.
-
-        A model for each fold learns, from the rows of the other folds, what the models that have not seen the fold say
-        about them, and predicts the rows of the fold. So a target reaches its own prediction only through what is
-        common to all rows: the weights of the candidates, their calibration and the balance.
 
         Args:
             regressor: the regressor that learns.
-            held_out: the out-of-fold predictions of the mixture (n,).
             by_exposure: whether amounts have an exposure.
 
         """
-        pred, teacher = np.empty_like(self.y), np.empty_like(self.y)
-        for rows, by_models in zip(self.fold_rows, self.teacher_by_fold, strict=True):
-            others = np.setdiff1d(np.arange(len(self.y)), rows)
-            model, balance = self._fit_student(regressor, by_models, others)
-            pred[rows] = balance.apply(predict_1d(model, _safe_indexing(self.X, rows)))
-            teacher[rows] = by_models[rows]
+        predictions = []
+        for fold in self.by_fold:
+            model, balance = self._fit_student(regressor, fold.predictions, fold.fitted)
+            predictions.append(balance.apply(predict_1d(model, _safe_indexing(self.X, fold.held_out))))
         model, balance = self._fit_student(regressor, self.teacher, np.arange(len(self.y)))
-        agreement = self._agreement(pred, teacher, held_out)
-        return CompactRegressor(model, balance, by_exposure, agreement, RowIntervals.of(pred, self.y))
+        pred, rows = np.concatenate(predictions), np.concatenate([fold.held_out for fold in self.by_fold])
+        agreement = self._agreement(pred, rows)
+        return CompactRegressor(model, balance, by_exposure, agreement, RowIntervals.of(pred, self.y[rows]))
 
     def _fit_student(self, regressor: Any, teacher: Floats, rows: Integers) -> tuple[Any, LearnedBalance]:
         """A model fitted to the teacher's predictions of some rows, and the balance that gives it their total."""
@@ -144,12 +156,14 @@ class Distillation:
         pred = predict_1d(model, _safe_indexing(self.X, rows))
         return model, Balance()(pred, teacher[rows], None if self.weight is None else self.weight[rows])
 
-    def _agreement(self, pred: Floats, teacher: Floats, held_out: Floats) -> Agreement:
-        weight = np.ones_like(self.y) if self.weight is None else self.weight
+    def _agreement(self, pred: Floats, rows: Integers) -> Agreement:
+        """That of predictions of the held-out rows of all folds."""
+        teacher = np.concatenate([fold.predictions[fold.held_out] for fold in self.by_fold])
+        y, weight = self.y[rows], np.ones(len(rows)) if self.weight is None else self.weight[rows]
         return Agreement(
             NRMSE(pred, teacher, weight),
-            PGR(pred, self.y, weight),
-            PGR.standard_error(pred, self.y, weight),
-            NRMSE(pred, self.y, weight),
-            NRMSE(held_out, self.y, weight),
+            PGR(pred, y, weight),
+            PGR.standard_error(pred, y, weight),
+            NRMSE(pred, y, weight),
+            NRMSE(teacher, y, weight),
         )

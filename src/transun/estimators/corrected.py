@@ -18,7 +18,7 @@ from transun.corrections import (
     TotalShift,
 )
 from transun.estimators.composition import Composition, CorrectedMean
-from transun.estimators.meta_regressor import TransformedTargetBase
+from transun.estimators.meta_regressor import FitWarning, TransformedTargetBase
 from transun.estimators.target import prepare_transform, to_tensor
 from transun.models.row_intervals import RowIntervals
 from transun.support.arrays import Floats, distinct
@@ -39,7 +39,7 @@ CORRECTIONS: Mapping[str, Correction] = {
 _NOTABLE_ERRORS = 3.0
 
 
-class TotalWarning(UserWarning):
+class TotalWarning(FitWarning):
     """The total of predictions of held-out rows differs from the total of their targets by more than sampling error."""
 
 

@@ -15,9 +15,9 @@ from torch import Tensor, nn
 from transun.estimators.composition import Composition
 from transun.estimators.cross_fitting import predict_1d
 from transun.estimators.fitting import takes_weights, with_deviance
-from transun.estimators.meta_regressor import TransformedTargetBase
+from transun.estimators.meta_regressor import FitWarning, TransformedTargetBase
 from transun.estimators.target import prepare_transform, slope_at, to_tensor
-from transun.estimators.wrapped import transforms_target, without_target_transform
+from transun.estimators.wrapped import transforms_target
 from transun.schemes import PowerVariance, Slope
 from transun.support.arrays import Flags, Floats
 from transun.transforms import Log1p, Transform
@@ -29,7 +29,7 @@ _MIN_ROWS_PER_BIN, _MAX_BINS = 50, 20
 _NOTABLE_SHARE = 0.01
 
 
-class AmplificationWarning(UserWarning):
+class AmplificationWarning(FitWarning):
     """More than 1 % of the ratios z / κ lie outside the targets of the training rows of similar slope.
 
     `fit` says so, once, when something can be done about it; `predict` applies the same rule and is silent.
@@ -338,7 +338,7 @@ class GTSRegressor(TransformedTargetBase):
 
     def _can_learn_by_deviance(self, target: Floats) -> bool:
         """Whether z is learned by Poisson deviance: nobody chose otherwise, and regressor and targets allow it."""
-        base = self._default_bias_regressor()
+        base = self._untransformed_regressor()
         chosen = self.bias_regressor is not None or self.emphasis is not None
         if chosen or target.min() < 0.0 or not target.any() or with_deviance(base, "poisson") is None:
             return False
@@ -346,10 +346,7 @@ class GTSRegressor(TransformedTargetBase):
 
     def _inner_regressors(self) -> dict[str, Any]:
         base = self._base_regressor()
-        bias = self._default_bias_regressor() if self.bias_regressor is None else self.bias_regressor
+        bias = self._untransformed_regressor() if self.bias_regressor is None else self.bias_regressor
         if self._by_deviance:
             bias = with_deviance(bias, "poisson")
         return {"regressor": base, "bias_regressor": bias}
-
-    def _default_bias_regressor(self) -> Any:
-        return without_target_transform(self._base_regressor(), self._default_regressor())

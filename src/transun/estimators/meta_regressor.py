@@ -1,5 +1,6 @@
 """The base classes of estimators around a regressor of another library, and around one that learns T(y)."""
 
+import copy
 import warnings
 from collections.abc import Callable, Mapping
 from numbers import Integral
@@ -9,24 +10,31 @@ import numpy as np
 from sklearn import get_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin
 from sklearn.ensemble import HistGradientBoostingRegressor
-from sklearn.utils import Tags, get_tags, indexable
+from sklearn.utils import Tags, _safe_indexing, get_tags, indexable
 from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _check_method_params, _num_samples, check_is_fitted, validate_data
 
 from transun.data.exposure import to_rates
 from transun.data.frames import pandas_frame
+from transun.estimators.compact import CompactRegressor, Distillation, FoldTeacher
 from transun.estimators.composition import Composition
 from transun.estimators.cross_fitting import OutOfFold, predict_1d, split_rows
 from transun.estimators.exposure import check_exposure, to_amounts
 from transun.estimators.fitting import Fitting, add_weights, evaluation_pairs
 from transun.estimators.intervals import IntervalMixin
 from transun.estimators.target import apply_transform, check_target, check_weight, positive_only
-from transun.estimators.wrapped import transforms_target
+from transun.estimators.wrapped import transforms_target, without_target_transform
 from transun.support.arrays import Floats, refuse_reordered
 from transun.transforms import Transform
 
 _PREFIT = "prefit"
+# How many times `compact` fits an estimator again unless it is told otherwise: each time to two thirds of the rows.
+_AGREEMENT_FOLDS = 3
+
+
+class FitWarning(UserWarning):
+    """A fit ended, and something is to be known about its result; subclasses say what."""
 
 
 class MetaRegressor(IntervalMixin, MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -37,7 +45,9 @@ class MetaRegressor(IntervalMixin, MetaEstimatorMixin, RegressorMixin, BaseEstim
     """
 
     regressor: Any
-    by_exposure_: bool
+    cv: Any
+    random_state: Any
+    by_exposure_: bool = False
 
     # What scikit-learn's own check of parameters allows; `cv` is checked where rows are split.
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -54,6 +64,99 @@ class MetaRegressor(IntervalMixin, MetaEstimatorMixin, RegressorMixin, BaseEstim
         """The fitted models, and how a prediction is made of theirs: what is exported. Per unit of exposure, if any."""
         raise NotImplementedError(f"{type(self).__name__} has no graph")
 
+    def compact(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        exposure: Any = None,
+        *,
+        regressor: Any = None,
+        cv: Any = None,
+        fit_params: Mapping[str, Any] | None = None,
+    ) -> CompactRegressor:
+        """One regressor that imitates this estimator: one model to serve in place of several.
+
+        A regressor, the student, learns the predictions of this estimator, the teacher; they have no noise. It learns
+        by Tweedie or Poisson deviance where it can, and is balanced to the same total. How near it comes is measured on
+        rows that neither of the two has seen; print `agreement`. Between them, the models of an estimator have seen all
+        rows, so for each fold of `cv` the estimator is fitted again to the other rows, and a student learns from that
+        fit. `UnbiasedRegressor` has models without each of its folds already, and is not fitted again.
+
+        Args:
+            X: the rows that the estimator was fitted to.
+            y: their targets.
+            sample_weight: their weights.
+            exposure: their exposures.
+            regressor: the student; by default the regressor of the estimator, without what transforms its target. As it
+                learns no noise, more rounds and leaves make it better.
+            cv: the folds, or a splitter, on whose rows the agreement is measured. Each costs one fit of the whole
+                estimator and one of the student; a last student learns from all rows. None means three folds, and for
+                `UnbiasedRegressor` those of its own models.
+            fit_params: further parameters of the `fit` of this estimator, such as groups, for the fits without a fold.
+
+        >>> from sklearn.tree import DecisionTreeRegressor
+        >>> X, y = [[0], [1]] * 30, [1.0, 100.0] * 15 + [3.0, 300.0] * 15
+        >>> model = transun.GTSRegressor(DecisionTreeRegressor(), random_state=0).fit(X, y)
+        >>> small = model.compact(X, y)  # a tree of its own knows both values of x, and all that the model says of them
+        >>> len(model.composition().models), len(small.composition().models)
+        (6, 1)
+        >>> bool(np.allclose(small.predict([[0], [1]]), model.predict([[0], [1]])))
+        True
+
+        """
+        check_is_fitted(self)
+        if self.by_exposure_ == (exposure is None):
+            raise ValueError(
+                "compact needs the exposures of the rows: the fit had some"
+                if self.by_exposure_
+                else "compact takes no exposure here: the fit had none"
+            )
+        X, target, weight = self._check_exposed_rows(X, y, sample_weight, exposure, reset=False)
+        student = self._untransformed_regressor() if regressor is None else regressor
+        params = {"sample_weight": sample_weight, "exposure": exposure, **(fit_params or {})}
+        params = {name: value for name, value in params.items() if value is not None}
+        by_fold = self._fold_teachers(X, check_target(y, self), params, cv)
+        distillation = Distillation(X, target, weight, self._predict_rates(X), by_fold)
+        return distillation.distil(student, by_exposure=self.by_exposure_)
+
+    def _fold_teachers(self, X: Any, y: Floats, params: dict[str, Any], cv: Any) -> list[FoldTeacher]:
+        """For each fold, what this estimator predicts after a fit to the other rows.
+
+        Args:
+            X: features.
+            y: targets, in their own units.
+            params: parameters of `fit`.
+            cv: folds or a splitter; None means the default.
+
+        """
+        if not (self.cv is None or isinstance(self.cv, (str, Integral)) or hasattr(self.cv, "split")):
+            raise ValueError(
+                f"cv of this {type(self).__name__} lists the rows of its splits, and compact fits it again to fewer "
+                "rows: give it a number of folds or a splitter"
+            )
+        teachers = []
+        folds = _AGREEMENT_FOLDS if cv is None else cv
+        for fitted, held_out in split_rows(folds, X, y, self.random_state, params.get("groups")):
+            of_rows = _check_method_params(X, params, indices=fitted)
+            # A copy has the same parameters, and a regressor that was trained before stays trained.
+            teacher = copy.copy(self)
+            with warnings.catch_warnings():
+                # The fit to all rows has said what is to be known about the estimator; its copies are thrown away.
+                warnings.simplefilter("ignore", FitWarning)
+                teacher.fit(_safe_indexing(X, fitted), y[fitted], **of_rows)
+            teachers.append(FoldTeacher(fitted, held_out, teacher._predict_rates(X)))
+        return teachers
+
+    def _predict_rates(self, X: Any) -> Floats:
+        """Predictions (n,), per unit of exposure after a fit with exposures."""
+        params = {"exposure": np.ones(_num_samples(X))} if self.by_exposure_ else {}
+        return np.asarray(self.predict(X, **params))
+
+    def _untransformed_regressor(self) -> Any:
+        """The regressor without what transforms its target, which would make it biased."""
+        return without_target_transform(self._base_regressor(), self._default_regressor())
+
     def _base_regressor(self) -> Any:
         return self._default_regressor() if self.regressor is None else self.regressor
 
@@ -65,14 +168,16 @@ class MetaRegressor(IntervalMixin, MetaEstimatorMixin, RegressorMixin, BaseEstim
         """Whether negative targets are refused."""
         return False
 
-    def _check_training_rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Floats, Floats | None]:
-        """X, targets and weights of one length; the names and the number of features are stored."""
+    def _check_training_rows(
+        self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True
+    ) -> tuple[Any, Floats, Floats | None]:
+        """X, targets and weights of one length; names and number of features are stored, or compared if not `reset`."""
         self._require_parameters()
         refuse_reordered(X=X, y=y, sample_weight=sample_weight)
         target, X = check_target(y, self), pandas_frame(X)
         _require_table(X)
         X, target = indexable(X, target)
-        validate_data(self, X, skip_check_array=True)
+        validate_data(self, X, reset=reset, skip_check_array=True)
         return X, target, check_weight(sample_weight, len(target))
 
     def _require_parameters(self) -> None:
@@ -84,10 +189,10 @@ class MetaRegressor(IntervalMixin, MetaEstimatorMixin, RegressorMixin, BaseEstim
                 raise ValueError(f"{name} is {type(regressor).__name__}, a {kind}: amounts need a regressor")
 
     def _check_exposed_rows(
-        self, X: Any, y: Any, sample_weight: Any, exposure: Any
+        self, X: Any, y: Any, sample_weight: Any, exposure: Any, *, reset: bool = True
     ) -> tuple[Any, Floats, Floats | None]:
         """The same where y may be an amount over an exposure: the targets are then rates, and exposures weigh them."""
-        X, target, weight = self._check_training_rows(X, y, sample_weight)
+        X, target, weight = self._check_training_rows(X, y, sample_weight, reset=reset)
         self.by_exposure_ = exposure is not None
         if exposure is None:
             return X, target, weight
@@ -141,9 +246,7 @@ class TransformedTargetBase(MetaRegressor):
 
     target_transform: Transform
     transform_: Transform
-    cv: Any
     n_jobs: int | None
-    random_state: Any
     regressors_: list[Any]
     shares_: Floats
 

@@ -17,7 +17,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from torch import Tensor, nn
 
 from transun import __version__
-from transun.estimators.balance import BalancedRegressor
+from transun.estimators.balanced import BalancedRegressor
 from transun.estimators.compact import CompactRegressor
 from transun.estimators.corrected import CorrectedRegressor
 from transun.estimators.gts import GTSRegressor

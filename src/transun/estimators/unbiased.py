@@ -10,18 +10,15 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from transun.data.exposure import to_rates
 from transun.estimators.balance import Balance, LearnedBalance
 from transun.estimators.candidates import Predictor, make_candidates
 from transun.estimators.choice import Choice, choose_weights
-from transun.estimators.compact import CompactRegressor, Distillation
+from transun.estimators.compact import FoldTeacher
 from transun.estimators.composition import Composition, Mixed
 from transun.estimators.cross_fitting import CrossFit, NewRows, Split, split_rows
-from transun.estimators.exposure import check_exposure
 from transun.estimators.fitting import EVALUATION_PARAMETERS
 from transun.estimators.meta_regressor import MetaRegressor
-from transun.estimators.target import check_target, check_weight, prepare_transform
-from transun.estimators.wrapped import without_target_transform
+from transun.estimators.target import check_target, prepare_transform
 from transun.models.row_intervals import RowIntervals
 from transun.support.arrays import Floats
 from transun.support.progress import Progress
@@ -169,39 +166,6 @@ class UnbiasedRegressor(MetaRegressor):
         rows = NewRows(self._check_features(X))
         return self._to_amounts(self._combine(rows, self.shares_), exposure)
 
-    def compact(
-        self, X: Any, y: Any, sample_weight: Any = None, exposure: Any = None, *, regressor: Any = None
-    ) -> CompactRegressor:
-        """One regressor that imitates this mixture: one model to serve instead of up to twelve.
-
-        A regressor learns the predictions of the mixture, which have no noise, by Tweedie or Poisson deviance where it
-        can, and is balanced to the same total. How near it comes is measured fold by fold on rows that neither it nor
-        the models that it imitates have seen; print `agreement`. This costs one fit per fold, and a last one.
-
-        Args:
-            X: the rows that the mixture was fitted to.
-            y: their targets.
-            sample_weight: their weights.
-            exposure: their exposures.
-            regressor: the regressor that imitates; by default that of the mixture. As it learns no noise, more rounds
-                and leaves make it better.
-
-        """
-        X = self._check_features(X)
-        student = self._inner_regressors()["regressor"] if regressor is None else regressor
-        target = check_target(y, self)
-        weight = check_weight(sample_weight, len(target))
-        if exposure is not None:
-            target, weight = to_rates(target, weight, check_exposure(exposure, len(target)))
-        if len(target) != len(self.held_out_) or self.by_exposure_ == (exposure is None):
-            raise ValueError(
-                "compact needs the rows that the mixture was fitted to, with their exposures if it had any"
-            )
-        rows = NewRows(X)
-        by_fold = [self._combine(rows, share) for share in np.eye(len(self.shares_))]
-        distillation = Distillation(X, target, weight, self._combine(rows, self.shares_), by_fold, self.fold_rows_)
-        return distillation.distil(student, self.held_out_, by_exposure=self.by_exposure_)
-
     def composition(self) -> Composition:
         check_is_fitted(self)
         parts = [predictor.composition(self.shares_) for predictor in self.predictors_]
@@ -213,6 +177,23 @@ class UnbiasedRegressor(MetaRegressor):
         by = None if self.balance is None else self.balance.by
         whole = Composition(list(models.values()), mixed, per_exposure=self.by_exposure_)
         return self.balance_.around(whole, by, self.unit_)
+
+    def _fold_teachers(self, X: Any, y: Floats, params: dict[str, Any], cv: Any) -> list[FoldTeacher]:
+        """The models of each fold, which have not seen its rows; other folds than these are refits, as elsewhere.
+
+        A target reaches the prediction of its own row only through what is common to all rows: the weights of the
+        candidates, their calibration and the balance.
+        """
+        if cv is not None:
+            return super()._fold_teachers(X, y, params, cv)
+        if len(y) != len(self.held_out_):
+            raise ValueError(f"compact needs the {len(self.held_out_):,} rows of the fit, and was given {len(y):,}")
+        rows, every = NewRows(X), np.arange(len(y))
+        only_fold = zip(self.fold_rows_, np.eye(len(self.shares_)), strict=True)
+        return [
+            FoldTeacher(np.setdiff1d(every, held_out), held_out, self._combine(rows, shares))
+            for held_out, shares in only_fold
+        ]
 
     def _combine(self, rows: NewRows, shares: Floats) -> Floats:
         """The balanced mixture with these shares of the folds, per unit of exposure."""
@@ -243,7 +224,7 @@ class UnbiasedRegressor(MetaRegressor):
         return predictors, skipped | {name: f"{type(error).__name__}: {error}" for name, error in failures.items()}
 
     def _inner_regressors(self) -> dict[str, Any]:
-        return {"regressor": without_target_transform(self._base_regressor(), self._default_regressor())}
+        return {"regressor": self._untransformed_regressor()}
 
     def _default_regressor(self) -> Any:
         return HistGradientBoostingRegressor(max_iter=500)

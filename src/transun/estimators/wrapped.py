@@ -3,6 +3,7 @@
 from typing import Any
 
 from sklearn.compose import TransformedTargetRegressor
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression
 
 from transun.estimators.pipelines import final_estimator, is_pipeline, with_final_estimator
@@ -26,7 +27,8 @@ def without_target_transform(regressor: Any, default: Any) -> Any:
     """The regressor inside what transforms its target; of a pipeline, the same pipeline with such a last step.
 
     What learns on a transformed scale is biased on the original one, which is why z and the candidates of the automatic
-    choice learn without it. In a search or a vote it cannot be taken off: an error says what to pass instead.
+    choice learn without it. In a search or a vote it cannot be taken off: an error says what to pass instead. Of a
+    `FrozenEstimator`, whose `fit` does nothing, it is the regressor inside.
 
     Args:
         regressor: any regressor.
@@ -36,6 +38,8 @@ def without_target_transform(regressor: Any, default: Any) -> Any:
     LinearRegression()
 
     """
+    if isinstance(regressor, FrozenEstimator):
+        return without_target_transform(regressor.estimator, default)
     if not transforms_target(regressor):
         return regressor
     if _is_wrapper(regressor):

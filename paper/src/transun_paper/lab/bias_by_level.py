@@ -9,13 +9,7 @@ from typing import Any
 import numpy as np
 
 from transun.corrections import BinnedSmearing
-from transun.estimators import (
-    AmplificationWarning,
-    CorrectedRegressor,
-    GTSRegressor,
-    TotalWarning,
-    UnbiasedRegressor,
-)
+from transun.estimators import CorrectedRegressor, FitWarning, GTSRegressor, UnbiasedRegressor
 from transun.schemes import PowerVariance
 from transun.support.arrays import Floats
 from transun.support.extras import need
@@ -117,8 +111,7 @@ def _biases(method: str, rows: int, seed: int) -> list[float]:
     x, y, _ = draw(rows, seed)
     fresh, _, mean = draw(36_000, 10_000 + seed)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", AmplificationWarning)
-        warnings.simplefilter("ignore", TotalWarning)
+        warnings.simplefilter("ignore", FitWarning)
         pred = METHODS[method](_base).fit(x, y).predict(fresh)
     parts = np.array_split(np.argsort(mean, kind="stable"), _PARTS)
     return [float(pred[part].sum() / mean[part].sum() - 1.0) for part in parts]

@@ -10,13 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from transun.estimators import (
-    AmplificationWarning,
-    CorrectedRegressor,
-    GTSRegressor,
-    TotalWarning,
-    UnbiasedRegressor,
-)
+from transun.estimators import CorrectedRegressor, FitWarning, GTSRegressor, UnbiasedRegressor
 from transun.metrics import MRE, NMAE, NRMSE, STRE, TRE, XAUC, Metric
 from transun.metrics.paired import leave_out
 from transun.schemes import PowerVariance
@@ -177,8 +171,7 @@ def out_of_fold(data: Matrix, build: Build) -> Floats:
 def quiet() -> Iterator[None]:
     """Without warnings that a reader of a table cannot act on."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", AmplificationWarning)
-        warnings.simplefilter("ignore", TotalWarning)
+        warnings.simplefilter("ignore", FitWarning)
         # scikit-learn 1.9 wants a splitter where earlier versions take a seed.
         warnings.filterwarnings("ignore", "`TargetEncoder", FutureWarning)
         yield
