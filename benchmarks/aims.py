@@ -73,9 +73,9 @@ def training(what: str, who: str, limit: float) -> Aim:
     return Aim(f"CPU training against {what}", "training", value, limit, " times", operator.ge)
 
 
-def served_trees(rows: int) -> Callable[[Row], float | None]:
-    """The time of a GTSRegressor as an ONNX file over that of one LightGBM through scikit-learn."""
-    this, over = "GTSRegressor of LightGBM, ONNX", "one LightGBM, its own predict"
+def served_trees(name: str, rows: int) -> Callable[[Row], float | None]:
+    """The time of an estimator as an ONNX file over that of one LightGBM through scikit-learn."""
+    this, over = f"{name} of LightGBM, ONNX", "one LightGBM, its own predict"
     return where("ratio of means", this=this, over=over, rows_a_call=rows)
 
 
@@ -127,7 +127,8 @@ AIMS = (
         " times",
     ),
     *(
-        Aim(f"GTSRegressor by ONNX against one LightGBM, {words} a call", "serving", served_trees(rows), 1, " times")
+        Aim(f"{name} by ONNX against one LightGBM, {words} a call", "serving", served_trees(name, rows), 1, " times")
+        for name in ("GTSRegressor", "compact GTSRegressor")
         for rows, words in ((1, "one row"), (4096, "4,096 rows"))
     ),
     Aim("`transun serve`, 1,000 requests a second, p99", "serve", where("p99 ms", requests_a_second="1000"), 50, " ms"),

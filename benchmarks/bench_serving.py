@@ -61,10 +61,14 @@ def session(content: bytes, inputs: Mapping[str, np.ndarray], output: str | None
 
 
 def alternate(calls: Mapping[str, Call], count: int) -> dict[str, np.ndarray]:
-    """Milliseconds of every call; the first tenth is not counted."""
+    """Milliseconds of every call; the first tenth is not counted.
+
+    Every other turn goes through the calls backwards: the first one of a turn finds less of what it needs in the caches
+    of the processor, which is two per cent of the time of one row.
+    """
     times: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(count + count // 10):
-        for name, call in calls.items():
+    for turn in range(count + count // 10):
+        for name, call in list(calls.items())[:: -1 if turn % 2 else 1]:
             began = time.process_time()
             call()
             times[name].append(1e3 * (time.process_time() - began))
@@ -106,12 +110,11 @@ def main() -> None:
     features = np.column_stack([data[name].astype(np.float32) for name in ("item", "price", "age", "discount")])
     booster = LGBMRegressor(n_estimators=100, verbose=-1, n_jobs=1)
     plain = LGBMRegressor(n_estimators=100, verbose=-1, n_jobs=1).fit(features, data["gmv"])
-    unbiased = UnbiasedRegressor(booster, random_state=0).fit(features, data["gmv"])
-    estimators: dict[str, Any] = {
-        "GTSRegressor": GTSRegressor(booster, random_state=0).fit(features, data["gmv"]),
-        "UnbiasedRegressor": unbiased,
-        "compact UnbiasedRegressor": unbiased.compact(features, data["gmv"]),
-    }
+    estimators: dict[str, Any] = {}
+    for kind in (GTSRegressor, UnbiasedRegressor):
+        estimator = kind(booster, random_state=0).fit(features, data["gmv"])
+        compact = estimator.compact(features, data["gmv"])
+        estimators |= {kind.__name__: estimator, f"compact {kind.__name__}": compact}
     with tempfile.TemporaryDirectory() as folder:
         write_networks(Path(folder), data)
         with get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
@@ -138,7 +141,8 @@ def main() -> None:
         "serving",
         "Processor time of a call of an ONNX file from raw columns (networks) or features (boosters), over that of "
         "another way to predict the same rows. Aims: a network with its bias branch on the last layer at most 1.03 of "
-        "one without; GTSRegressor by ONNX faster than one LightGBM through scikit-learn.",
+        "one without; GTSRegressor by ONNX faster than one LightGBM through scikit-learn. For thousands of rows the "
+        "second aim is that of a compact one.",
         ["this", "over", "rows a call", "median ms of this", "ratio of means", "of medians", "of 99th percentiles"],
         rows,
         [
@@ -146,7 +150,7 @@ def main() -> None:
             f"Networks are compared in {PROCESSES} processes, whose ratios of means are {', '.join(spread)} rows.",
             "A call of one row costs LightGBM the way through scikit-learn and little else. One of 4,096 rows costs "
             "the walk through the trees: a GTSRegressor has six boosters of 100 trees, one LightGBM has one. A compact "
-            "UnbiasedRegressor has one booster again.",
+            "estimator has one booster again.",
         ],
         where=machine("torch", "onnxruntime", "lightgbm"),
     )

@@ -292,6 +292,7 @@ LIBRARIES = ("lightgbm", "xgboost", "catboost", "scikit-learn", "pipeline")
 ESTIMATORS: dict[str, Callable[[Any], Any]] = {
     "GTSRegressor": lambda inner: GTSRegressor(inner, cv=2, random_state=0),
     "GTSRegressor, in-sample, by squares": lambda inner: GTSRegressor(inner, cv=None, emphasis=0.0),
+    "GTSRegressor, compact": lambda inner: GTSRegressor(inner, cv=2, random_state=0),
     "UnbiasedRegressor": lambda inner: UnbiasedRegressor(inner, cv=2, budget=6, random_state=0),
     "UnbiasedRegressor, compact": lambda inner: UnbiasedRegressor(inner, cv=2, budget=6, random_state=0),
     "CorrectedRegressor": lambda inner: CorrectedRegressor(inner, cv=2, random_state=0),
