@@ -221,37 +221,16 @@ def fit_ratio(
     if bool((y < 0.0).any()):
         row = int((y < 0.0).nonzero()[0])
         raise ValueError(f"multicalibration is for amounts: the target of row {row} is {y[row]:g}, below 0")
-    y, pred = y.double(), pred.double()
-    weight = torch.ones_like(y) if weight is None else weight.double()
-    unit = torch.arange(len(y)) if group is None else torch.unique(group, return_inverse=True)[1]
-    mean = float((y * weight).sum() / weight.sum())
-    draw = hashing.uniform(unit, seed, "multicalibration.fold") * _FOLDS
-    # The first half of a fold ends the boosting and chooses the spread, the second decides.
-    fold, decides = draw.long(), draw - draw.floor() >= 0.5
-    smallest = int(torch.bincount((2.0 * draw).long(), minlength=2 * _FOLDS).min())
-    if len(y) < _FOLDS * _FEWEST_ROWS or smallest < _FEWEST_HALF or not mean > 0.0:
+    rows = _DividedRows.of(x, y, pred, weight, group, seed)
+    if not rows.suffice:
         return RatioFit((), len(y))
-    least = _LEAST_SHARE * mean
-    search = _Search(
-        x,
-        y,
-        pred,
-        pred.clamp(min=least),
-        weight,
-        unit,
-        fold,
-        decides,
-        inputs,
-        booster or default_booster(),
-        seed,
-        progress,
-    )
+    search = _Search(rows=rows, inputs=inputs, booster=booster or default_booster(), seed=seed, progress=progress)
     trials = [search.fit(power) for power in _POWERS]
-    best = min(trials, key=lambda trial: sum(each.value for each in search.changes(trial.factor, ~decides)))
-    deviance, squares = search.changes(best.factor, decides)
+    best = min(trials, key=lambda trial: sum(each.value for each in rows.changes(trial.factor, ~rows.decides)))
+    deviance, squares = rows.changes(best.factor, rows.decides)
     outweighs = squares.value + squares.error < -deviance.value
     kept = (deviance.falls(1.0) and squares.falls(1.0)) or (deviance.falls(_SURE) and outweighs)
-    return RatioFit(best.forests if kept else (), len(y), best.spread, best.power, deviance, squares, least)
+    return RatioFit(best.forests if kept else (), len(y), best.spread, best.power, deviance, squares, rows.least)
 
 
 @dataclass(frozen=True)
@@ -265,21 +244,93 @@ class _Trial:
     factor: Tensor
 
 
-@dataclass(frozen=True)
-class _Search:
-    """The rows that a ratio is learned from, how they are divided, and what grows its trees; see `fit_ratio`.
+@dataclass(frozen=True, kw_only=True)
+class _DividedRows:
+    """The rows that a ratio is learned from, and how they are divided; see `fit_ratio`.
 
-    `offset` is what the ratio is one to: the prediction, or the least one where it is below that.
+    Args:
+        x: encoded columns.
+        y: targets (n,).
+        pred: predictions (n,).
+        weight: what each row counts (n,).
+        unit: the number of each row's group (n,); rows of one are not independent of each other.
+        fold: in which each row is left out (n,).
+        decides: whether a row decides if the ratio is kept (n,); the others of its fold end the boosting and choose.
+
     """
 
     x: Mapping[str, Tensor]
     y: Tensor
     pred: Tensor
-    offset: Tensor
     weight: Tensor
     unit: Tensor
     fold: Tensor
     decides: Tensor
+
+    @classmethod
+    def of(
+        cls, x: Mapping[str, Tensor], y: Tensor, pred: Tensor, weight: Tensor | None, group: Tensor | None, seed: int
+    ) -> "_DividedRows":
+        """Groups are divided at random, each as a whole."""
+        unit = torch.arange(len(y)) if group is None else torch.unique(group, return_inverse=True)[1]
+        draw = hashing.uniform(unit, seed, "multicalibration.fold") * _FOLDS
+        return cls(
+            x=x,
+            y=y.double(),
+            pred=pred.double(),
+            weight=torch.ones(len(y), dtype=torch.float64) if weight is None else weight.double(),
+            unit=unit,
+            fold=draw.long(),
+            decides=draw - draw.floor() >= 0.5,
+        )
+
+    @property
+    def suffice(self) -> bool:
+        """Whether there are enough rows to learn from and to decide by, and an amount among them."""
+        halves = torch.bincount(2 * self.fold + self.decides, minlength=2 * _FOLDS)
+        return len(self.y) >= _FOLDS * _FEWEST_ROWS and int(halves.min()) >= _FEWEST_HALF and self.least > 0.0
+
+    @property
+    def least(self) -> float:
+        """What predictions are raised to."""
+        return _LEAST_SHARE * float((self.y * self.weight).sum() / self.weight.sum())
+
+    @property
+    def raised(self) -> Tensor:
+        """The predictions that are multiplied by the ratio (n,)."""
+        return self.pred.clamp(min=self.least)
+
+    @property
+    def mean_ratio(self) -> float:
+        """Σwy / Σwŷ."""
+        return float((self.y * self.weight).sum() / (self.raised * self.weight).sum())
+
+    def ratios(self, power: float) -> "_RatioRows":
+        """The rows with their ratios y/ŷ, weighted by (ŷ / mean ŷ)^(2-p): whatever the total, a row counts the same."""
+        raised = self.raised
+        relative = raised * self.weight.sum() / (raised * self.weight).sum()
+        return _RatioRows(self.x, self.y / raised, self.weight * relative ** (2.0 - power))
+
+    def changes(self, factor: Tensor, chosen: Tensor) -> tuple[Change, Change]:
+        """How the factor (n,) changes the deviance and the squared error of the chosen rows."""
+        rows = self.ratios(_JUDGED)
+        deviances = (rows.weight * _deviance(rows.y, each) for each in (torch.ones_like(factor), factor))
+        squares = (self.weight * (self.y - each).square() for each in (self.pred, self.raised * factor))
+        return self._change(chosen, *deviances), self._change(chosen, *squares)
+
+    def _change(self, chosen: Tensor, before: Tensor, after: Tensor) -> Change:
+        """The relative change of the cost of the chosen rows."""
+        total = float(before[chosen].sum())
+        of_units = torch.zeros(int(self.unit.max()) + 1, dtype=torch.float64)
+        of_units.index_add_(0, self.unit[chosen], (after - before)[chosen])
+        return Change(float(of_units.sum()) / total, float(of_units.square().sum().sqrt()) / total)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Search:
+    """Grows the trees of a ratio from divided rows, and looks for the spread that suits them; see `fit_ratio`."""
+
+    rows: _DividedRows
     inputs: Trees
     booster: Booster
     seed: int
@@ -292,45 +343,24 @@ class _Search:
         trials.append(self._attempt(power, largest if trials[1].cost < trials[0].cost else smallest))
         return min(trials, key=lambda trial: trial.cost)
 
-    def changes(self, factor: Tensor, chosen: Tensor) -> tuple[Change, Change]:
-        """How the factor (n,) changes the deviance and the squared error of the chosen rows."""
-        rows = self._ratios(_JUDGED)
-        deviances = (rows.weight * _deviance(rows.y, each) for each in (torch.ones_like(factor), factor))
-        squares = (self.weight * (self.y - each).square() for each in (self.pred, self.offset * factor))
-        return self._change(chosen, *deviances), self._change(chosen, *squares)
-
     def _attempt(self, power: float, spread: float) -> _Trial:
-        rows, amounts = self._ratios(power), self._ratios(1.0)
-        noise = float((rows.weight * (rows.y / self._mean_ratio() - 1.0).square()).sum() / self.weight.sum())
+        ratios, amounts = self.rows.ratios(power), self.rows.ratios(1.0)
+        # The noise of ratios is meant for predictions whose total is right.
+        squares = ratios.weight * (ratios.y / self.rows.mean_ratio - 1.0).square()
+        noise = float(squares.sum() / self.rows.weight.sum())
         trees = replace(_TREES, shrinkage=noise / spread**2)
         forests = []
         for number in range(_FOLDS):
-            inside, seed = self.fold == number, self.seed + number
-            learn, stop = rows.take(~inside), rows.take(inside & ~self.decides)
+            inside, seed = self.rows.fold == number, self.seed + number
+            learn, stop = ratios.take(~inside), ratios.take(inside & ~self.rows.decides)
             means = (hashing.uniform(torch.arange(len(learn.y)), seed, "boosting.means") * _FOLDS).long()
             grown = grow(
                 learn, stop, self.inputs, trees, means, booster=self.booster, seed=seed, progress=self.progress
             )
             forests.append(grown.balanced(amounts.take(~inside)))
-        factor = _left_out(forests, rows, self.fold)
-        cost = float((rows.weight * _deviance(rows.y, factor))[~self.decides].sum())
+        factor = _left_out(forests, ratios, self.rows.fold)
+        cost = float((ratios.weight * _deviance(ratios.y, factor))[~self.rows.decides].sum())
         return _Trial(cost, power, spread, tuple(forests), factor)
-
-    def _ratios(self, power: float) -> "_RatioRows":
-        """The rows with their ratios y/ŷ, weighted by (ŷ / mean ŷ)^(2-p): whatever the total, a row counts the same."""
-        relative = self.offset * self.weight.sum() / (self.offset * self.weight).sum()
-        return _RatioRows(self.x, self.y / self.offset, self.weight * relative ** (2.0 - power))
-
-    def _mean_ratio(self) -> float:
-        """Σwy / Σwŷ: noise is meant for predictions whose total is right."""
-        return float((self.y * self.weight).sum() / (self.offset * self.weight).sum())
-
-    def _change(self, chosen: Tensor, before: Tensor, after: Tensor) -> Change:
-        """The relative change of the cost of the chosen rows; rows of one unit are not independent of each other."""
-        total = float(before[chosen].sum())
-        of_units = torch.zeros(int(self.unit.max()) + 1, dtype=torch.float64)
-        of_units.index_add_(0, self.unit[chosen], (after - before)[chosen])
-        return Change(float(of_units.sum()) / total, float(of_units.square().sum().sqrt()) / total)
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,11 @@
 """How wrong totals are by segment before and after multicalibration, on the tables of numbers, beside MCGrad."""
 
+import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import lru_cache
+from importlib.resources import files
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +19,7 @@ from transun.estimators import MulticalibratedRegressor
 from transun.support.arrays import Floats, Integers
 from transun.support.extras import need, require
 from transun_paper.board.frames import Frames
-from transun_paper.board.tables import BOARD_TABLES, NUMBERS
+from transun_paper.board.tables import BOARD_TABLES, NUMBERS, BoardTable
 from transun_paper.lab.boosters import quiet
 from transun_paper.lab.computation import Computation
 from transun_paper.lab.store import Store
@@ -128,7 +130,7 @@ def tables_here() -> list[str]:
 
 def compute(arguments: Mapping[str, Any], cache: Path) -> dict[str, Any]:
     """The errors by segment of one method around one base on one table; training and validation rows teach both."""
-    train, y, test, y_test = _load(arguments["table"])
+    train, y, test, y_test = _load(BOARD_TABLES[arguments["table"]])
     with quiet():
         pred, details = METHODS[arguments["method"]].predict(BASES[arguments["base"]](), train, y, test)
     error = float(np.sqrt(np.mean(np.square(pred - y_test))) / y_test.mean())
@@ -261,8 +263,8 @@ def _codes(train: "pd.Series[Any]", test: "pd.Series[Any]", most: int) -> Intege
 
 
 @lru_cache(maxsize=1)
-def _load(name: str) -> tuple["pd.DataFrame", Floats, "pd.DataFrame", Floats]:
-    data = BOARD_TABLES[name].load()
+def _load(table: BoardTable) -> tuple["pd.DataFrame", Floats, "pd.DataFrame", Floats]:
+    data = table.load()
     frames = Frames.of(data)
     both = need("pandas").concat([frames.train, frames.valid], ignore_index=True)
     return both, np.concatenate([data.y_train, data.y_valid]), frames.test, data.y_test
@@ -275,6 +277,17 @@ def entries(store: Store, tables: Iterable[str]) -> list[dict[str, Any]]:
         for each in _everything(tables)
         if each.text in store
     ]
+
+
+def power_trial() -> dict[str, Any]:
+    """The trial by which the powers that multicalibration learns were chosen, kept as data.
+
+    `how` says how it was measured. Of each of `entries`, `worst` is the worst segment's |signed TRE| on validation rows
+    before and with each power, and `NRMSE` its relative change with each power.
+    """
+    text = files("transun_paper.board").joinpath("power_trial.json").read_text(encoding="utf-8")
+    trial: dict[str, Any] = json.loads(text)
+    return trial
 
 
 def missing(store: Store, tables: Iterable[str]) -> list[str]:
