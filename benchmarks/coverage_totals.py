@@ -4,7 +4,7 @@ A world draws labelled rows, new rows and the rows that the model was certified 
 and looks whether the sum that came lies in the interval. Worlds are computed many at a time; some of each kind are also
 given to `transun.total_of` and to ppi-aipw, whose answers must be the same. Writes benchmarks/results/totals.json, from
 which page.py makes docs/coverage.md. It is not part of `make bench`, because the rival is not a dependency:
-`pip install --no-deps ppi-aipw==0.2.2`. It takes four minutes of one core.
+`pip install --no-deps ppi-aipw==0.2.2`. It takes six minutes of one core.
 """
 
 import os
@@ -49,11 +49,20 @@ def pareto(power: float) -> Noise:
     return lambda rng, shape: rng.random(shape) ** (-1.0 / power) * (power - 1.0) / power
 
 
+def student(freedom: float) -> Noise:
+    """|t|, whose tail is that of Pareto's law of this power, above a body of another shape."""
+    halves = math.gamma(0.5 * (freedom + 1.0)) / math.gamma(0.5 * freedom)
+    mean = 2.0 * math.sqrt(freedom / math.pi) * halves / (freedom - 1.0)
+    return lambda rng, shape: np.abs(rng.standard_t(freedom, shape)) / mean
+
+
 NOISES: dict[str, Noise] = {
     "lognormal": lognormal,
     "zero-inflated": zero_inflated,
     "Pareto 2.5": pareto(2.5),
     "Pareto 1.5": pareto(1.5),
+    "Student 2.5": student(2.5),
+    "Student 1.5": student(1.5),
 }
 CLUSTERED = "clustered"
 LARGE = 0.75  # the share of the large segment
@@ -107,8 +116,8 @@ class Tails:
     @classmethod
     def of(cls, worlds: Worlds) -> "Tails":
         pred = np.maximum(worlds.pred, 0.1 * worlds.pred.mean(1, keepdims=True))
-        found = [AmountTail.of(values) for values in worlds.y / pred]
-        return cls(np.array([tail.index for tail in found]), np.array([tail.error for tail in found]))
+        tails = [AmountTail.of(values) for values in worlds.y / pred]
+        return cls(np.array([tail.index for tail in tails]), np.array([tail.error for tail in tails]))
 
     def joined(self, other: "Tails") -> "Tails":
         mine, theirs = self.error**-2, other.error**-2
@@ -428,7 +437,8 @@ def main() -> None:
             "was stretched by the factor with which it covers 95 %. For clusters the rival is given sums of customers.",
             "Hall's interval removes the skewness that the sample shows, as ours does, and counts no amount that is "
             "still to be drawn.",
-            "A Pareto law of power 1.5 has an infinite variance: no interval can hold there, and a refusal is the "
+            "“Student” are absolute values of Student's t, whose tail is that of Pareto's law of this power and whose "
+            "body is not. With 1.5 both have an infinite variance: no interval can hold there, and a refusal is the "
             "right answer.",
             "The bootstrap was tried in every world of 300 labelled rows, and in "
             f"{options.bootstrapped} of 1,000, where its coverage is known to "

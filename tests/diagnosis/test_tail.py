@@ -27,16 +27,79 @@ def test_lighter_laws_have_a_variance(law):
     assert AmountTail.of(quantiles(law, 20_000)).finite_variance
 
 
-def test_the_standard_error_is_that_of_many_samples():
-    """Dekkers, Einmahl and de Haan (1989): the variance is (1 + ξ²)/k for ξ ≥ 0."""
+def test_a_power_law_has_the_index_and_the_error_of_hill():
+    """Of a power law, k·M₁/ξ has the Gamma law of shape k, also among samples that were found to follow one.
+
+    The mean of exponential variables is independent of how well their law fits (Basu).
+    """
     samples = stats.pareto(2.0).rvs((400, 1000), random_state=0)
+    first = [tail for tail in map(AmountTail.of, samples) if tail.count == 950]  # above the smallest twentieth
+    # The test leaves nine of ten; three standard errors of a share.
+    assert len(first) / 400 == pytest.approx(0.9, abs=3 * math.sqrt(0.09 / 400))
+    assert stats.kstest([tail.index for tail in first], stats.gamma(950, scale=0.5 / 950).cdf).pvalue > 1e-3
+    assert all(tail.error == pytest.approx(tail.index / math.sqrt(950)) for tail in first)
+
+
+def test_a_power_law_is_looked_for_by_the_test_of_anderson_and_darling():
+    """scipy's statistic of ln(x / threshold), with the critical value that leaves nine of ten."""
+    samples = stats.pareto(1.0).rvs((100, 200), random_state=2)
+    fits = []
+    for sample in np.sort(samples)[:, ::-1]:
+        excesses = np.log(sample[:190] / sample[190])
+        fit = stats.goodness_of_fit(stats.expon, excesses, known_params={"loc": 0}, statistic="ad", n_mc_samples=1)
+        fits.append(fit.statistic * (1 + 0.6 / 190) < 1.062)
+    assert fits == [AmountTail.of(sample).count == 190 for sample in samples]
+    assert 0 < sum(fits) < 100
+
+
+def test_the_standard_error_of_other_tails_is_that_of_many_samples():
+    """Dekkers, Einmahl and de Haan (1989): the variance is (1 + ξ²)/k for ξ ≥ 0; Student's t of 2 has ξ = ½."""
+    samples = np.abs(stats.t(2.0).rvs((400, 1000), random_state=0))
     tails = [AmountTail.of(sample) for sample in samples]
+    assert {tail.count for tail in tails} == {int(1000**0.75)}
     spread = np.std([tail.index for tail in tails])
     # The standard deviation of 400 numbers is known to 1/√800, and the formula is that of the limit.
     assert spread == pytest.approx(np.mean([tail.error for tail in tails]), rel=0.25)
     # At an index of just ½ nothing is shown but in 5 of 100 samples on each side, and the limit is not reached yet.
     assert np.mean([tail.finite_variance for tail in tails]) < 0.1 + 3 * math.sqrt(0.1 * 0.9 / 400)
     assert np.mean([tail.infinite_variance for tail in tails]) < 0.05 + 3 * math.sqrt(0.05 * 0.95 / 400)
+
+
+def test_a_few_hundred_amounts_tell_power_laws_apart():
+    """Hill's index of 285 amounts is off by ξ/√285, far less than ½ is from 1/1.5 and from 1/2.5.
+
+    A power law fits nine of ten samples above the first threshold, and some of the others above the next.
+    """
+    for power, finite in ((1.5, False), (2.5, True)):
+        tails = [AmountTail.of(sample) for sample in stats.pareto(power).rvs((400, 300), random_state=1)]
+        wrong = stats.gamma(285, scale=1 / power / 285).cdf(0.5)
+        right = 0.9 * (wrong if finite else 1.0 - wrong)
+        share = np.mean([tail.likely_finite_variance == finite for tail in tails])
+        assert share > right - 3 * math.sqrt(right * (1.0 - right) / 400)
+
+
+@pytest.mark.parametrize(
+    "law", [stats.lognorm(0.5), stats.lognorm(2.0), stats.expon(), stats.gamma(0.3), stats.lomax(3)]
+)
+def test_other_laws_are_not_taken_for_power_laws(law):
+    assert AmountTail.of(quantiles(law, 300)).count == int(300**0.75)
+
+
+@pytest.mark.parametrize("prices", [[1.0, 10.0], [5.0, 10.0, 15.0, 20.0, 50.0]])
+def test_a_few_prices_are_no_power_law(prices):
+    """Their logarithms may have the mean and the spread of one."""
+    assert AmountTail.of(np.repeat(prices, 300 // len(prices))).count == int(300**0.75)
+
+
+def test_amounts_with_an_upper_end_are_no_power_law():
+    sample = quantiles(stats.pareto(1.5), 300)
+    assert AmountTail.of(sample).count == 285
+    assert AmountTail.of(sample, bounded=True).count == int(300**0.75)
+
+
+def test_few_amounts_are_not_taken_for_a_power_law():
+    """Whatever they are: 90 cannot tell it from others."""
+    assert AmountTail.of(quantiles(stats.pareto(1.5), 90)).count == int(90**0.75)
 
 
 def test_units_and_zeros_do_not_matter():

@@ -22,9 +22,9 @@ def test_it_is_what_labelled_rows_say_where_predictions_are_constant():
     """A ratio and a difference are then the same; the difference alone knows that a mean was estimated (leverage)."""
     y = np.random.default_rng(0).gamma(2.0, 3.0, 1000)
     ones = np.ones(1000)
-    found, expected = certified_total(noise_of(ones, y), 5000.0, 5000), total_of(np.ones(5000), ones, y).whole
-    assert found.value == pytest.approx(expected.value)
-    assert (found.low, found.high) == pytest.approx((expected.low, expected.high), rel=1e-3)
+    result, expected = certified_total(noise_of(ones, y), 5000.0, 5000), total_of(np.ones(5000), ones, y).whole
+    assert result.value == pytest.approx(expected.value)
+    assert (result.low, result.high) == pytest.approx((expected.low, expected.high), rel=1e-3)
 
 
 def test_predictions_that_are_half_of_what_comes_are_doubled():

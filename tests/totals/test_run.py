@@ -28,8 +28,8 @@ def model():
     return train(make_table(500, 0), "gmv", MSE(), exclude=["user", "shop"], recipe=Recipe(epochs=3))
 
 
-def ends(found):
-    return pytest.approx((found.low, found.value, found.high))
+def ends(result):
+    return pytest.approx((result.low, result.value, result.high))
 
 
 NEW, LABELLED = make_table(900, 1), make_table(600, 2)
@@ -38,8 +38,8 @@ NEW, LABELLED = make_table(900, 1), make_table(600, 2)
 def test_a_table_and_its_predictions_have_one_total(model):
     by_table = total(model, NEW.drop_columns(["gmv"]), LABELLED)
     by_array = total_of(model.predict(NEW).double(), model.predict(LABELLED).double(), LABELLED["gmv"].to_numpy())
-    found = by_table.whole
-    assert (found.low, found.value, found.high) == ends(by_array.whole)
+    result = by_table.whole
+    assert (result.low, result.value, result.high) == ends(by_array.whole)
     assert by_table.whole.low < sum(NEW["gmv"].to_pylist()) < by_table.whole.high
 
 
@@ -47,22 +47,22 @@ def test_a_segment_has_the_total_of_its_rows(model):
     (by_shop,) = total(model, NEW, LABELLED, by=["shop"], cluster="user", finite_variance=True).segments
     assert set(by_shop.totals) == {"north", "south", "missing"}
     north = [table.filter(pa.compute.equal(table["shop"], "north")) for table in (NEW, LABELLED)]
-    found, alone = by_shop.totals["north"], total(model, *north, cluster="user", finite_variance=True).whole
-    assert (found.value, found.units) == (pytest.approx(alone.value), alone.units)
+    result, alone = by_shop.totals["north"], total(model, *north, cluster="user", finite_variance=True).whole
+    assert (result.value, result.units) == (pytest.approx(alone.value), alone.units)
     # The tail of a segment is that of all labelled rows, which know it better.
-    assert found.high - found.low == pytest.approx(alone.high - alone.low, rel=0.05)
+    assert result.high - result.low == pytest.approx(alone.high - alone.low, rel=0.05)
 
 
 def test_clusters_of_tables_are_those_of_arrays(model):
-    found = total(model, NEW, LABELLED, cluster="user", finite_variance=True).whole
+    result = total(model, NEW, LABELLED, cluster="user", finite_variance=True).whole
     units = {
         "finite_variance": True,
         "cluster": NEW["user"].to_pylist(),
         "labelled_cluster": LABELLED["user"].to_pylist(),
     }
     pred = [model.predict(table).double() for table in (NEW, LABELLED)]
-    assert (found.low, found.value, found.high) == ends(total_of(*pred, LABELLED["gmv"].to_numpy(), **units).whole)
-    assert found.units == len(set(LABELLED["user"].to_pylist())) < found.labelled
+    assert (result.low, result.value, result.high) == ends(total_of(*pred, LABELLED["gmv"].to_numpy(), **units).whole)
+    assert result.units == len(set(LABELLED["user"].to_pylist())) < result.labelled
 
 
 def test_rows_without_a_target_are_no_labels(model, tmp_path):
@@ -72,9 +72,9 @@ def test_rows_without_a_target_are_no_labels(model, tmp_path):
         3, "gmv", pa.array([None if i % 2 else value for i, value in enumerate(LABELLED["gmv"].to_pylist())])
     )
     csv.write_csv(gaps, tmp_path / "gaps.csv")
-    found = total(model, NEW, tmp_path / "gaps.csv").whole
-    assert found.labelled == 300
-    assert found.value == pytest.approx(total(model, NEW, LABELLED.take(list(range(0, 600, 2)))).whole.value)
+    result = total(model, NEW, tmp_path / "gaps.csv").whole
+    assert result.labelled == 300
+    assert result.value == pytest.approx(total(model, NEW, LABELLED.take(list(range(0, 600, 2)))).whole.value)
 
 
 def test_training_rows_are_no_labels():
@@ -101,8 +101,8 @@ def test_mistakes_are_named(model, keywords, message):
 
 
 def test_a_segment_without_labels_has_no_interval():
-    found = total_of(np.ones(80), np.ones(60), np.arange(60.0), segment=["a", "b"] * 40, labelled_segment=["a"] * 60)
-    a, b = found.segments[0].totals.values()
+    result = total_of(np.ones(80), np.ones(60), np.arange(60.0), segment=["a", "b"] * 40, labelled_segment=["a"] * 60)
+    a, b = result.segments[0].totals.values()
     assert a.answered
     assert "there are 0 labelled" in b.refusal
     assert b.predicted == 40.0
@@ -140,9 +140,9 @@ def by_day(tables):
 
 def test_the_total_is_of_amounts(tables, by_day):
     _, new, labelled = tables
-    found = total(by_day, new, labelled).whole
+    result = total(by_day, new, labelled).whole
     pred = [by_day.predict(table).double() for table in (new, labelled)]
-    assert (found.low, found.value, found.high) == ends(total_of(*pred, labelled["gmv"].to_numpy()).whole)
+    assert (result.low, result.value, result.high) == ends(total_of(*pred, labelled["gmv"].to_numpy()).whole)
 
 
 def test_training_rows_are_recognised_by_their_rates(tables, by_day):
@@ -164,9 +164,9 @@ def test_intervals_of_rows_in_chunks_are_those_of_the_model(tables, by_day):
 
 def test_labels_that_are_all_the_same_allow_no_interval():
     """600 rows without a sale say nothing about the one sale that may come."""
-    found = total_of(np.ones(80), np.ones(600), np.zeros(600)).whole
-    assert "are the same" in found.refusal
-    assert found.remedy == "label rows whose amounts differ"
+    result = total_of(np.ones(80), np.ones(600), np.zeros(600)).whole
+    assert "are the same" in result.refusal
+    assert result.remedy == "label rows whose amounts differ"
 
 
 def test_an_infinite_amount_is_no_missing_one(model):
@@ -185,8 +185,8 @@ def test_rows_that_count_nothing_have_no_total(model):
 def test_a_segment_whose_labels_count_nothing_has_no_interval():
     weights = {"weight": np.ones(80), "labelled_weight": np.repeat([1.0, 0.0], 40)}
     segments = {"segment": ["a", "b"] * 40, "labelled_segment": ["a"] * 40 + ["b"] * 40}
-    found = total_of(np.ones(80), np.ones(80), np.arange(80.0), **weights, **segments)
-    assert "there are 0 labelled" in found.segments[0].totals["b"].refusal
+    result = total_of(np.ones(80), np.ones(80), np.arange(80.0), **weights, **segments)
+    assert "there are 0 labelled" in result.segments[0].totals["b"].refusal
 
 
 def test_labelled_rows_of_another_kind_are_told(model):
@@ -203,13 +203,13 @@ class TestTail:
     rows = (np.ones(900), np.ones(300), y)
 
     def test_few_labelled_rows_of_a_long_tail_prove_nothing_and_make_it_likely(self):
-        found = total_of(*self.rows)
-        assert found.whole.answered
-        assert not found.shown
+        result = total_of(*self.rows)
+        assert result.whole.answered
+        assert not result.shown
 
     def test_few_labelled_rows_of_a_heavy_tail_make_a_variance_unlikely(self):
-        """P(x > t) = t^-1.8 has an infinite variance, ξ = 0.56, which 300 rows cannot prove."""
-        y = stats.pareto(1.8).ppf((np.arange(300) + 0.5) / 300)
+        """Student's t of 1.8 degrees of freedom has an infinite variance, ξ = 0.56, which 300 rows cannot prove."""
+        y = stats.t(1.8).ppf(0.5 + (np.arange(300) + 0.5) / 600)
         refused = total_of(np.ones(900), np.ones(300), y)
         assert "likelier infinite than finite" in refused.whole.refusal
         assert not refused.tail.infinite_variance
@@ -217,9 +217,9 @@ class TestTail:
 
     def test_other_rows_prove_it(self):
         many = stats.lognorm(1.0).ppf((np.arange(5000) + 0.5) / 5000)
-        found = total_of(*self.rows, tail=AmountTail.of(relative_amounts(many, np.ones(5000))))
-        assert found.whole.answered
-        assert found.shown
+        result = total_of(*self.rows, tail=AmountTail.of(relative_amounts(many, np.ones(5000))))
+        assert result.whole.answered
+        assert result.shown
 
     def test_other_rows_disprove_it(self):
         heavy = AmountTail.of(stats.pareto(1.5).ppf((np.arange(5000) + 0.5) / 5000))
@@ -244,7 +244,7 @@ def test_labelled_rows_that_were_given_twice_are_told(model):
     assert total_of([2.0] * 9, pred * 2, y * 2).repeated == len(LABELLED)
 
 
-def test_rows_without_an_amount_may_be_alike(model):
+def test_rows_without_an_amount_may_be_alike():
     assert total_of([2.0] * 9, [2.0] * 100, [0.0] * 90 + [float(i) for i in range(1, 11)]).repeated == 0
 
 

@@ -12,7 +12,7 @@ from transun.support.arrays import Floats
 
 __all__ = ["FEWEST_UNITS", "ErrorSums", "TotalError"]
 
-# Simulated totals of fewer units than this are covered less often than by 94 of 100 intervals, whatever the method.
+# Intervals of fewer units than this miss too often in simulated worlds, whatever the method.
 FEWEST_UNITS = 60
 # In skewed samples, what is still to be drawn is missing from mean, spread and skewness alike. So an error as large as
 # the largest is counted 45·ξ²/∛n times more, ξ being the tail index: the heavier the tail, and the fewer the rows, the

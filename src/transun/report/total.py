@@ -204,7 +204,7 @@ def _variance(totals: Totals) -> str:
         return f"Nothing proves that the variance of the amounts is finite{known}; with an index below 0.5 it is."
     return (
         f"The interval supposes that the variance of the amounts is finite, which the rows whose amounts are known do "
-        f"not prove{known}. Were it infinite, about one in three such intervals would miss."
+        f"not prove{known}. Were it infinite, such intervals would miss far more often than they promise."
     )
 
 

@@ -32,9 +32,9 @@ def certified_total(noise: Noise, predicted: float, rows: int, level: float = 0.
     """The total of rows whose predictions add up to `predicted`: R·Σŷ, with R = Σy / Σŷ of the rows held out.
 
     It holds for rows like those that the certificate was measured on, whose amounts are taken to have a finite variance
-    unless they show that they have none. Customers or households, where the certificate
-    counts them, are taken to have as many rows as they had there. Labelled rows of the time and place of the new ones
-    are better than this, see `total`.
+    unless they show that they have none. Customers or households, where the certificate counts them, are taken to have
+    as many rows as they had there. Labelled rows of the time and place of the new ones are better than this, see
+    `total`.
 
     Args:
         noise: of the certificate.

@@ -30,14 +30,14 @@ class _Difference:
     total_error: TotalError
 
 
-def labelled_tail(labelled: Rows) -> AmountTail:
-    """The tail of the amounts of labelled rows, relative to their predictions.
+def labelled_tail(labelled: Rows, cap: float = math.inf) -> AmountTail:
+    """The tail of the amounts of labelled rows, relative to their predictions; those above the cap count as the cap.
 
     >>> labelled_tail(Rows.of("labelled", [2.0] * 100, y=[2.0, 4.0] * 50)).index  # the largest are all alike
     0.0
     """
-    known = labelled.by_unit()
-    return AmountTail.of(relative_amounts(known.y, known.pred))
+    known = labelled.capped(cap).by_unit()
+    return AmountTail.of(relative_amounts(known.y, known.pred), bounded=labelled.exceeds(cap))
 
 
 def estimate_total(
@@ -144,8 +144,8 @@ def _remedy(new: Rows, labelled: Rows, errors: ErrorSums, *, expected: bool, cap
     for share in _CAPPED_SHARES:
         lower = _rounded_up(float(np.quantile(targets, 1.0 - share)))
         if 0.0 < lower < min(cap, float(targets.max())):
-            parts = new.capped(lower), labelled.capped(lower)
-            capped = _difference(*parts, labelled_tail(parts[1]), expected=expected)
+            tail = labelled_tail(labelled, lower)
+            capped = _difference(new.capped(lower), labelled.capped(lower), tail, expected=expected)
             if not capped.errors.refusal(assumed=True):
                 above = float((targets > lower).mean())
                 return (

@@ -96,7 +96,6 @@ class Totals:
         repeated: labelled rows with an amount that repeat another in what the model reads of them, or in their
             prediction, and in the target.
         tail: of the amounts, by the labelled rows and all others that were given.
-        shown: whether it shows that the variance of the amounts is finite; an interval where it does not supposes so.
 
     """
 
@@ -109,7 +108,11 @@ class Totals:
     remarks: tuple[str, ...] = ()
     repeated: int = 0
     tail: AmountTail = AmountTail(math.nan, math.nan, 0)
-    shown: bool = False
+
+    @property
+    def shown(self) -> bool:
+        """Whether the tail shows that the variance of the amounts is finite; an interval without it supposes so."""
+        return self.tail.finite_variance
 
     def warnings(self) -> tuple[str, ...]:
         """What may make the interval wrong, in sentences.

@@ -100,6 +100,10 @@ class Rows:
         """The rows with every amount above the cap counted as the cap."""
         return replace(self, pred=np.minimum(self.pred, cap), y=None if self.y is None else np.minimum(self.y, cap))
 
+    def exceeds(self, cap: float) -> bool:
+        """Whether a target is above the cap."""
+        return self.y is not None and bool((self.y > cap).any())
+
     def repeated(self, key: np.ndarray) -> int:
         """How many rows with an amount have the key (n,) and the target of an earlier row; 0 where units are known.
 

@@ -267,8 +267,8 @@ def _totals(
         if len(rows) and not rows.weight.any():
             raise ValueError(f"the weight of every {name} row is 0, so that there is no total: name another weight")
     # Amounts that a cap cuts have a finite variance, and the tail that they had without it no longer matters.
-    cut = labelled.y is not None and bool((labelled.y > options.cap).any())
-    tail = labelled_tail(labelled.capped(options.cap)).joined(None if cut else options.tail)
+    cut = labelled.exceeds(options.cap)
+    tail = labelled_tail(labelled, options.cap).joined(None if cut else options.tail)
     assumed = cut or options.finite_variance
 
     def estimate(some_new: Rows, known: Rows) -> Total:
@@ -285,13 +285,4 @@ def _totals(
         }
         tables.append(SegmentTotals(column, division.how, totals))
     whole = estimate(new, labelled)
-    return Totals(
-        whole,
-        tuple(tables),
-        cluster,
-        weight,
-        options.cap,
-        options.expected,
-        tail=tail,
-        shown=tail.finite_variance,
-    )
+    return Totals(whole, tuple(tables), cluster, weight, options.cap, options.expected, tail=tail)
