@@ -102,6 +102,6 @@ def test_impossible_settings_are_refused(settings, message):
 
 def test_a_history_without_scatter_is_refused():
     with pytest.raises(ValueError, match="at least two periods of history"):
-        ChangeWatch(9)(np.zeros(20), np.zeros(3))
+        ChangeWatch(9)(np.full(20, 1e-16), np.zeros(3))
     with pytest.raises(ValueError, match="12 periods are watched, and the horizon is 9"):
         ChangeWatch(9)(np.ones(20), np.ones(12))

@@ -39,6 +39,7 @@ def test_rows_are_counted_in_periods():
         ),
         ((predicted(id=[None, *range(1, 40)]), actual()), "'id', row 0 of the predictions has no id"),
         ((predicted(), actual(paid=[datetime.date(2024, 1, 1)] * 40)), "every amount came before its prediction"),
+        ((predicted(), actual(gmv=[1.0, -3.0] + [1.0] * 38)), "'gmv', row 1 is -3, .* not negative: correct it"),
         ((predicted(), actual(gmv=[1.0] * 39 + [1e300])), "the value of 'gmv' of row 39 is 1e.300, too large"),
         ((predicted(), actual(gmv=[1e-300] * 40)), "the largest value of 'gmv' is 1e-300, too small"),
     ],

@@ -69,6 +69,35 @@ def test_a_change_of_the_inputs_is_called_one_and_nothing_else():
     assert changed == {("inputs", "")}
 
 
+def test_segments_that_cannot_be_watched_are_named_with_the_reason():
+    """Shop A has no prediction before day 90, and shop C has exactly what was predicted."""
+    quiet = rows()
+    number = quiet.row % 3
+    code = np.where((number == 0) & (quiet.period < 90), 1, number)
+    at_once = replace(
+        quiet,
+        delay=np.zeros_like(quiet.delay),
+        amount=np.where(code == 2, quiet.pred, quiet.amount),
+        segments={"shop": (code, ("A", "B", "C"))},
+    )
+    result = watch(at_once, HISTORY, 365)
+    assert [name for name, _ in result.segments] == ["shop B"]
+    assert result.skipped == (
+        "the segment shop A was not watched: shop A has predictions in too few periods",
+        "the segment shop C was not watched: a watch needs at least two periods of history that are not all exactly as "
+        "predicted",
+    )
+
+
+@pytest.mark.parametrize("pred", [10.0, 0.1, 3.3])
+def test_predictions_that_never_differ_are_not_watched(pred):
+    """The mean of 150 equal numbers may differ from them in its last digits, which is no scatter."""
+    quiet = rows()
+    result = watch(replace(quiet, pred=np.full_like(quiet.pred, pred), amount=0.1 * pred * quiet.amount), HISTORY, 365)
+    assert result.inputs is None
+    assert any("the inputs were not watched" in reason for reason in result.skipped)
+
+
 def test_young_periods_are_not_taken_for_low_ones():
     """Every amount arrives ten days late, so that the last ten days have nothing yet."""
     quiet = rows()

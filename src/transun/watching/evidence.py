@@ -17,6 +17,8 @@ __all__ = ["ChangeWatch", "Evidence", "recursive_residuals"]
 
 # Points of the rule that integrates over the unknown standard deviation.
 _POINTS = 20
+# A history that scatters by less than this share of the smallest change that is looked for does so by rounding.
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,10 @@ class ChangeWatch:
         if not self.signs or not {*self.signs} <= {1.0, -1.0}:
             raise ValueError(f"ChangeWatch needs signs 1 and -1, or one of them, got {self.signs}")
 
+    def scatters(self, history: Floats) -> bool:
+        """Whether a history (m,) has a spread, beyond rounding, by which a change can be judged."""
+        return len(history) > 1 and _ROUNDING * min(self.sizes) < _root_mean_square(history) < math.inf
+
     def __call__(self, history: Floats, watched: Floats) -> Evidence:
         """The evidence after each watched period.
 
@@ -102,11 +108,11 @@ class ChangeWatch:
             watched: the series since then (n,), up to the horizon.
 
         """
-        if len(history) < 2 or not np.isfinite(history).all() or not history.any():
+        if not self.scatters(history):
             raise ValueError("a watch needs at least two periods of history that are not all exactly as predicted")
         if len(watched) > self.horizon:
             raise ValueError(f"{len(watched)} periods are watched, and the horizon is {self.horizon}: begin anew")
-        spread = math.sqrt(float(np.mean(np.square(history))))
+        spread = _root_mean_square(history)
         starts = np.arange(0, self.horizon, self.step)
         effects = np.array([sign * size / spread for size in self.sizes for sign in self.signs])
         squares = float(history @ history) + np.cumsum(np.square(watched))
@@ -154,6 +160,10 @@ def _chi_rule(freedom: int) -> tuple[Floats, Floats]:
     log_density = (freedom - 1.0) * np.log(nodes) - np.square(nodes) / 2.0 + np.square(z) / 2.0 + np.log(weight)
     density = np.exp(log_density - log_density.max())
     return nodes, density / density.sum()
+
+
+def _root_mean_square(values: Floats) -> float:
+    return math.sqrt(float(np.mean(np.square(values))))
 
 
 def _log_mean_exp(exponents: Floats, weights: Floats) -> Floats:

@@ -119,16 +119,18 @@ def join_arrivals(
     _refuse_long_gap(columns.time, period, calendar)
     row = _rows_of_ids(predicted, actual, columns.id)
     amount = _numbers(actual, columns.target)
+    negative = np.flatnonzero(amount < 0.0)
+    if len(negative):
+        raise ValueError(
+            f"column {columns.target!r}, row {negative[0]} is {amount[negative[0]]:g}, and watching is for amounts "
+            "that are not negative: correct it, or leave such rows out"
+        )
     matched = row >= 0
     if not matched.any():
         raise ValueError(f"no actual amount has an id {columns.id!r} that was predicted: are these the right files?")
     if not matched.all():
         skipped.append(f"{(~matched).sum():,} of {len(row):,} actual amounts belong to no prediction and are left out")
     row, amount = row[matched], amount[matched]
-    if (amount < 0.0).any():
-        raise ValueError(
-            f"column {columns.target!r} has amounts below 0: watching is for amounts that are not negative"
-        )
     if columns.arrived is None:
         delay = np.zeros(len(row), np.int64)
         last = int(period.max())
@@ -202,7 +204,7 @@ def _numbers(table: "pa.Table", name: str) -> Floats:
 
 
 def _segments(table: "pa.Table", name: str) -> tuple[Integers, Sequence[str]]:
-    """The segment of each row: one of the commonest values, the others, or missing."""
+    """The segment of each row, one of the commonest values or all others, missing ones among them; and the titles."""
     pa, compute = need("pyarrow"), need("pyarrow.compute")
     texts = column_array(table, name).cast(pa.large_string())
     counts = {entry["values"]: entry["counts"] for entry in texts.drop_null().value_counts().to_pylist()}

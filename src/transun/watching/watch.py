@@ -191,13 +191,15 @@ def watch(rows: PredictedRows, since: int, periods_a_year: int, level: float = L
     for name, inside in parts:
         try:
             segments.append((name, watched.amounts(_SEGMENTS / len(parts), name, *rows.totals(inside))))
-        except ValueError:
-            skipped.append(f"the segment {name} has too few periods with predictions and amounts to be watched")
+        except ValueError as reason:
+            skipped.append(f"the segment {name} was not watched: {reason}")
     delay = watched.delay(predicted, amounts)
     if delay is None and len(curve.arrived) > 1:
         skipped.append("the delay was not watched: too few periods have both early and late arrivals")
     counts = np.bincount(rows.period, minlength=len(predicted))[: len(predicted)]
     inputs = watched.inputs(predicted, counts)
+    if inputs is None:
+        skipped.append("the inputs were not watched: too few periods have predictions above 0, or these never differ")
     return WatchResult(total, tuple(segments), delay, inputs, curve, since, rows.last + 1, tuple(skipped))
 
 
@@ -257,7 +259,7 @@ class _Watch:
             return None
         residuals, periods = recursive_residuals(values), usable[1:]
         before = periods < self.since
-        if not residuals[before].any():
+        if not change.scatters(residuals[before]):
             return None
         usual = float(values[:-1][before].mean())
         shift = 1.0 + values[1:][~before] - usual
