@@ -95,12 +95,14 @@ def leave_out(
 
 
 def jackknife_error(left_out: Sequence[float] | Floats) -> float:
-    """The delete-a-group jackknife standard error, √((k-1)/k · Σ(θ₋ᵦ - mean)²).
+    """The delete-a-group jackknife standard error, √((k-1)/k · Σ(θ₋ᵦ - mean)²); NaN where a value is not finite.
 
     >>> round(jackknife_error([1.0, 2.0, 3.0]), 4)  # √(2/3 · 2)
     1.1547
     """
     values = np.asarray(left_out)
+    if not np.isfinite(values).all():
+        return math.nan
     return float(np.sqrt((len(values) - 1) / len(values) * np.square(values - values.mean()).sum()))
 
 

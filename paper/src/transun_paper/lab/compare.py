@@ -103,6 +103,17 @@ def _blocks(reports: Reports, metric: str) -> list[float]:
     return [fmean(block) for block in zip(*(report["left_out"][metric] for report in reports), strict=True)]
 
 
+def finished_seeds(first: Reports, second: Reports) -> tuple[Reports, Reports]:
+    """The reports of both methods at the seeds at which neither failed.
+
+    >>> finished_seeds([{"failed": "nan"}, {"seed": 1}], [{"seed": 0}, {"seed": 1}])
+    ([{'seed': 1}], [{'seed': 1}])
+    """
+    pairs = zip(*_pair_seeds(first, second), strict=True)
+    finished = [(a, b) for a, b in pairs if "failed" not in a and "failed" not in b]
+    return [a for a, _ in finished], [b for _, b in finished]
+
+
 def _pair_seeds(first: Reports, second: Reports) -> tuple[Reports, Reports]:
     most = max(len(first), len(second))
     sides = [list(side) * most if len(side) == 1 else list(side) for side in (first, second)]

@@ -8,12 +8,9 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-import torch
-
-import transun
 from transun.metrics import MRE, NDCG, NMAE, NRMSE, TRE, XAUC, Metric, TopNDCG, TopXAUC
 from transun_paper.lab.boards import LeaderboardPlan
-from transun_paper.lab.compare import SIGNIFICANCE, Reports, difference, mean_with_error
+from transun_paper.lab.compare import SIGNIFICANCE, Reports, difference, finished_seeds, mean_with_error
 from transun_paper.lab.encoded_dataset import EncodedDataset, cache_path, describe
 from transun_paper.lab.measures import TEST_METRICS, measure_predictions
 from transun_paper.lab.methods import ExternalMethod
@@ -52,8 +49,6 @@ def collect(
         _mark_best(entries, reports)
         tables.append({"dataset": name, "rows": about["sizes"], "split": about["notes"], "entries": entries})
     return {
-        "version": transun.__version__,
-        "torch": torch.__version__,
         "protocol": board.protocol.statement,
         "level": SIGNIFICANCE,
         "columns": [metric.name for metric in RANKED_BY],
@@ -84,16 +79,25 @@ def _entry(name: str, reports: Reports) -> dict[str, Any]:
         return {"method": name, "failed": failed[0]}
     diverged = {"diverged": f"{len(failed)} of {len(reports)} seeds: {failed[0]}"} if failed else {}
     reports = [report for report in reports if "failed" not in report]
-    names = [metric.name for metric in TEST_METRICS if metric.name in reports[0]["metrics"]]
+    known = _known(reports, "metrics")
+    names = [metric.name for metric in TEST_METRICS if metric.name in known]
     means = {metric: mean_with_error(reports, metric) for metric in names}
     return diverged | {
         "method": name,
         "metrics": {metric: value for metric, (value, _) in means.items()},
         "errors": {metric: error for metric, (_, error) in means.items()},
         "seeds": {metric: [report["metrics"][metric] for report in reports] for metric in names},
-        "train": {metric: fmean(report["train"][metric] for report in reports) for metric in reports[0]["train"]},
-        **{quantity: _mean(reports, quantity) for quantity in ("seconds", "bytes", "epochs")},
+        "train": {metric: fmean(report["train"][metric] for report in reports) for metric in _known(reports, "train")},
+        **{quantity: _mean(reports, quantity) for quantity in ("bytes", "epochs")},
     }
+
+
+def _known(reports: Reports, part: str) -> list[str]:
+    """The metrics that have a number in every report.
+
+    The signed TRE of a method that predicts 0 for every row is -∞, which JSON cannot hold.
+    """
+    return [name for name in reports[0][part] if all(report[part][name] is not None for report in reports)]
 
 
 def _rate(study: Study, store: Store) -> dict[str, Any]:
@@ -114,13 +118,15 @@ def _mark_best(entries: list[dict[str, Any]], reports: Mapping[str, Reports]) ->
     for entry in able:
         entry["best"], entry["near"], entry["p"] = [], [], {}
     for metric in RANKED_BY:
-        if not any(metric.name in entry["metrics"] for entry in able):
+        measured = [entry for entry in able if metric.name in entry["metrics"]]
+        if not measured:
             continue
-        best = min(able, key=lambda entry: _badness(metric, entry["metrics"][metric.name]))
+        best = min(measured, key=lambda entry: _badness(metric, entry["metrics"][metric.name]))
         best["best"].append(metric.name)
-        for entry in able:
-            if entry is not best:
-                gap = difference(reports[entry["method"]], reports[best["method"]], metric.name)
+        for entry in measured:
+            both = finished_seeds(reports[entry["method"]], reports[best["method"]])
+            if entry is not best and both[0]:
+                gap = difference(*both, metric.name)
                 entry["p"][metric.name] = gap.p
                 entry["near"] += [metric.name] if gap.p > SIGNIFICANCE else []
 

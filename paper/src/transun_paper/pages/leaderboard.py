@@ -13,7 +13,7 @@ _LEGEND = (
     "the difference, with the noise of training (paired by seed) and of the test rows (delete-a-group jackknife over "
     "20 blocks, the same for both methods), gives p > {level}. The best of many is the best by luck in part, so a star "
     "is a weak statement. Signed TRE is ± 1.96 standard errors, of seeds and test rows; where it is below zero the "
-    "total is predicted too low. Seconds are of one seed's training, on one thread; memory is that of the parameters. "
+    "total is predicted too low. MB is the memory of the parameters. "
     "XAUC, top 30 % is among the rows with the largest targets. † marks a rate at an end of the grid: "
     "a wider one might have done better."
 )
@@ -83,7 +83,6 @@ def dataset_table(dataset: Mapping[str, Any], columns: Sequence[str]) -> str:
         "signed TRE",
         *[_HEADINGS.get(name, name) for name in columns],
         "epochs",
-        "seconds",
         "MB",
     ]
     return table(header, [_row(entry, columns) for entry in dataset["entries"] if "failed" not in entry])
@@ -109,12 +108,13 @@ def _row(entry: Mapping[str, Any], columns: Sequence[str]) -> list[str]:
         _signed(entry),
         *[_cell(entry, name) for name in columns],
         _number(entry["epochs"], "{:.0f}"),
-        _number(entry["seconds"], "{:.1f}"),
         _number(entry["bytes"], "{:.1f}", 1e-6),
     ]
 
 
 def _signed(entry: Mapping[str, Any]) -> str:
+    if "STRE" not in entry["metrics"]:
+        return "–"
     return f"{entry['metrics']['STRE']:+.3f} ± {1.96 * entry['errors']['STRE']:.3f}"
 
 
