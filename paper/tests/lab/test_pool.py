@@ -119,6 +119,27 @@ def test_one_candidate_needs_no_contest(key, cache, tmp_path):
     assert len(study.reports(store)) == 2
 
 
+class Arriving(Store):
+    """A store into which another worker puts each report right after it was asked for."""
+
+    def __contains__(self, text):
+        arrived = super().__contains__(text)
+        self.keep(text, {"valid": {"NRMSE": 1.0 / Run.parse(text).training.optimiser.rate}})
+        return arrived
+
+
+def test_a_report_that_arrives_between_two_questions_decides_nothing(key, tmp_path):
+    """Its own rate may be at the end of those tried, so that the next one is still to come."""
+    store = Arriving(tmp_path)
+    rates = tuple(lab_recipe(optimiser=Adam(rate)) for rate in (0.125, 0.25, 0.5, 1.0))
+    study = Study(tuple(Run(key, LogMSE(), training, NET) for training in rates), (0,), first=(0, 1))
+    looks = []
+    while not study.decided(store):
+        looks.append(study.tried(Store(tmp_path)))
+    assert len(looks) == 4
+    assert study.chosen(store).training == rates[-1]
+
+
 def test_what_failed_is_not_chosen(key, cache, tmp_path):
     store = Store(tmp_path)
     good, bad = lab_recipe(optimiser=Adam(1e-2), batch_size=64), lab_recipe(optimiser=SGD(1e20), batch_size=32)

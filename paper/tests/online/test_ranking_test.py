@@ -50,7 +50,11 @@ def test_the_page_is_made_of_the_store(result, tmp_path):
     for work in ONLINE.computations({}, quick=True):
         # Every computation gets the same result: that of a test, and that of the measurement of speed.
         store.keep(work.text, result | {"seconds": 2.0, "impressions": 1_000_000})
-    report = ONLINE.report(store, {}, quick=True) | {"command": "transun-paper reproduce online"}
+    report = ONLINE.report(store, {}, quick=True) | {
+        "version": "0",
+        "torch": "2",
+        "command": "transun-paper reproduce online",
+    }
     page = paper_page(report)
     gain = 100 * result["tests"]["LogSUN vs. LogMSE"]["gain"]
     assert f"{gain:.4f} ± 0.0000" in page

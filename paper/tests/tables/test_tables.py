@@ -138,7 +138,12 @@ def test_the_variance_of_y_is_numpys(lab):
 def test_pages_answer_every_claim(lab):
     store, _, keys = lab
     for name in ("debiasing", "schemes", "variance"):
-        report = {"command": "transun-paper reproduce x", **TABLES[name].report(store, keys, True)}
+        report = {
+            "version": "0",
+            "torch": "2",
+            "command": "transun-paper reproduce x",
+            **TABLES[name].report(store, keys, True),
+        }
         page = paper_page(json.loads(json.dumps(report)))
         assert "transun-paper reproduce x" in page
         assert "## The paper" in page
@@ -149,7 +154,7 @@ def test_pages_answer_every_claim(lab):
 def test_what_is_missing_is_said_to_be_missing(tmp_path, lab):
     keys = lab[2]
     for name, part in TABLES.items():
-        report = {"command": "x", **part.report(Store(tmp_path), keys, True)}
+        report = {"version": "0", "torch": "2", "command": "x", **part.report(Store(tmp_path), keys, True)}
         # Costs are counted, not run.
         run = [claim for claim in report["claims"] if claim["where"] not in ("all five schemes", "forward pass alone")]
         assert {claim["holds"] for claim in run} <= {"unknown"}, name
@@ -172,7 +177,7 @@ def test_figures_are_drawn(lab, tmp_path):
     altair = pytest.importorskip("altair")
     store, _, keys = lab
     for name in ("fig_training", "fig_bins", "fig_densities"):
-        report = {"command": "x", **FIGURES[name].report(store, keys, True)}
+        report = {"version": "0", "torch": "2", "command": "x", **FIGURES[name].report(store, keys, True)}
         chart = draw(report)
         assert isinstance(chart, altair.TopLevelMixin)
         assert chart.to_dict()["$schema"]

@@ -55,7 +55,7 @@ def run_of(
 
 def compute(arguments: Mapping[str, Any], cache: Path) -> dict[str, Any]:
     """One result: metrics of the test rows, seconds, and what the method chose; or the message of a failure."""
-    method, data = METHODS[arguments["method"]], _load(arguments["table"], arguments["rows"])
+    method, data = METHODS[arguments["method"]], _load(BOARD_TABLES[arguments["table"]], arguments["rows"])
     began = time.perf_counter()
     try:
         # Some libraries look at the number of cores, whatever threads the process was given.
@@ -93,8 +93,8 @@ def cost(arguments: Mapping[str, Any], cache: Path) -> float:
 
 
 @lru_cache(maxsize=2)
-def _load(name: str, rows: int | None) -> TableSplit:
-    return BOARD_TABLES[name].load(rows)
+def _load(table: BoardTable, rows: int | None) -> TableSplit:
+    return table.load(rows)
 
 
 @dataclass(frozen=True)

@@ -17,22 +17,24 @@ from transun_paper.lab.run import Run, fit_run
 from transun_paper.lab.store import rounded
 
 
-def execute(runs: Sequence[Run], data: EncodedDataset) -> list[dict[str, Any]]:
+def execute(runs: Sequence[Run], data: EncodedDataset, device: str = "cpu") -> list[dict[str, Any]]:
     """A report for each of these runs, which may differ only in what is done after training: the model is trained once.
 
-    A method that refuses the targets, or that diverges, has a report too: {"failed": reason}.
+    A method that refuses the targets, or that diverges, has a report too: {"failed": reason}. The model is trained on
+    the device; what comes after training is done on the processor.
     """
     if len({run.trained for run in runs}) != 1:
         raise ValueError(
             "execute takes runs that differ in their correction, balance and fusion only: group them first"
         )
     first = runs[0]
-    model = Model(first.backbone.build(data), first.head, first.seed)
+    model = Model(first.backbone.build(data), first.head, first.seed).to(device)
     try:
-        history = fit_run(model, data.train, first.training, data.valid)
+        history = fit_run(model, data.train.to(device), first.training, data.valid.to(device))
     except (FloatingPointError, ValueError) as error:
         # The head does not allow these targets, or a loss or a validation prediction is not finite.
         return [{"failed": str(error)} for _ in runs]
+    model.cpu()
     return [_report(run, data, model, history) for run in runs]
 
 

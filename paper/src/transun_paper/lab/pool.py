@@ -30,6 +30,7 @@ def carry_out(
     jobs: int = 2,
     *,
     computations: Iterable[Computation] = (),
+    device: str = "cpu",
     write: WriteLine = to_stderr,
 ) -> None:
     """Do every run and every computation that the store lacks.
@@ -45,13 +46,14 @@ def carry_out(
         jobs: processes; 1 computes in this one. With more, a script that calls this needs the usual
             `if __name__ == "__main__":`, because the processes import it.
         computations: further work; some may be equal.
+        device: where models are trained, such as "cuda", which the processes share.
         write: takes lines of progress with an estimate of the time left.
 
     """
     if jobs < 1:
         raise ValueError(f"carry_out needs jobs >= 1, got {jobs}")
     remove_leftovers(store.folder)
-    queue = _Queue(list(studies), list(computations), store, cache)
+    queue = _Queue(list(studies), list(computations), store, cache, device)
     waiting = queue.next()
     if not waiting:
         return
@@ -128,12 +130,13 @@ class _RunGroup:
 
     texts: tuple[str, ...]
     cost: float
+    device: str
 
     def execute(self, cache: Path, store: Path) -> str:
         runs = [Run.parse(text) for text in self.texts]
         data = _load(cache, runs[0].dataset)
         began = time.process_time()
-        reports = execute(runs, data)
+        reports = execute(runs, data, self.device)
         # The runs share one training, so each has its part of the time.
         seconds = (time.process_time() - began) / len(runs)
         for run, report in zip(runs, reports, strict=True):
@@ -160,6 +163,7 @@ class _Queue:
     computations: list[Computation]
     store: Store
     cache: Path
+    device: str
     begun: set[str] = field(default_factory=set)
 
     def total_cost(self) -> float:
@@ -194,7 +198,8 @@ class _Queue:
         for run in runs.values():
             groups.setdefault(run.trained, []).append(run)
         tasks: list[_Task] = [
-            _RunGroup(tuple(run.text for run in group), _cost(group[0], self.cache)) for group in groups.values()
+            _RunGroup(tuple(run.text for run in group), _cost(group[0], self.cache), self.device)
+            for group in groups.values()
         ]
         tasks += [
             _ComputationTask(computation.text, computation.cost(self.cache))

@@ -59,6 +59,17 @@ class Study:
 
     def tried(self, store: Store) -> tuple[Run, ...]:
         """The candidates that are to be compared, as far as the reports so far tell."""
+        return self._compared(store)[0]
+
+    def decided(self, store: Store) -> bool:
+        """Whether the winner is known: there is only one candidate, or each that is to be compared has its report."""
+        return len(self.candidates) == 1 or self._compared(store)[1]
+
+    def _compared(self, store: Store) -> tuple[tuple[Run, ...], bool]:
+        """The candidates that are to be compared, and whether they are all of them.
+
+        The store is asked once for each, because another worker may add a report between two questions.
+        """
         low, high = self.first or (0, len(self.candidates))
         while all(run.text in store for run in self.candidates[low:high]):
             errors = [validation(store.read(run.text)) for run in self.candidates[low:high]]
@@ -68,12 +79,8 @@ class Study:
             elif best == len(errors) - 1 and high < len(self.candidates):
                 high += 1
             else:
-                break
-        return self.candidates[low:high]
-
-    def decided(self, store: Store) -> bool:
-        """Whether the winner is known: there is only one candidate, or each that is to be compared has its report."""
-        return len(self.candidates) == 1 or all(run.text in store for run in self.tried(store))
+                return self.candidates[low:high], True
+        return self.candidates[low:high], False
 
     def chosen(self, store: Store) -> Run:
         """The candidate of least validation NRMSE; the first of equals, or where all failed."""

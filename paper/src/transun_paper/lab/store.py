@@ -82,6 +82,11 @@ class Store:
         timed = [seconds for seconds in known if seconds is not None]
         return StoredCost(len(known), len(timed), math.fsum(timed))
 
+    def torch_versions(self) -> list[str]:
+        """The versions of torch by which the results that were asked for were computed, as far as they tell."""
+        results = [self._stored(text)["result"] for text in self.used]
+        return sorted({result["torch"] for result in results if isinstance(result, dict) and "torch" in result})
+
     def _stored(self, text: str) -> dict[str, Any]:
         stored: dict[str, Any] = json.loads(self.path(text).read_text(encoding="utf-8"))
         return stored

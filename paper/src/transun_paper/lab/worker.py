@@ -24,10 +24,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--cache", type=Path, required=True, help="folder of encoded data")
     parser.add_argument("--store", type=Path, required=True, help="folder of results, a file each")
     parser.add_argument("--jobs", type=int, default=2, help="processes of one thread each")
+    parser.add_argument("--device", default="cpu", help="where models are trained, such as cuda; processes share it")
     options = parser.parse_args(arguments)
     studies, computations = read_work(options.list.read_text(encoding="utf-8").splitlines())
     try:
-        carry_out(studies, Store(options.store), options.cache, options.jobs, computations=computations)
+        store = Store(options.store)
+        carry_out(studies, store, options.cache, options.jobs, computations=computations, device=options.device)
     except KeyboardInterrupt:
         print("interrupted; finished work is kept", file=sys.stderr)
         return 130

@@ -124,8 +124,9 @@ class Workspace:
         return f"transun-paper reproduce {name}" + (" --quick" if self.quick else "")
 
     def made_by(self, name: str) -> Report:
-        """The part of a report that tells how it was made."""
-        return {"command": self.command(name), "version": transun.__version__, "torch": torch.__version__}
+        """The part of a report that tells how it was made, after its results were read."""
+        versions = self.store.torch_versions() or [torch.__version__]
+        return {"command": self.command(name), "version": transun.__version__, "torch": " and ".join(versions)}
 
     def carry_out(self, work: "Work") -> None:
         """Do the work that the store lacks."""
@@ -336,12 +337,12 @@ class Leaderboard(Reproduction):
 
     def report(self, name: str, workspace: Workspace) -> Report:
         trees = [row for row in TREES if not self.only or row.name in self.only]
-        report = workspace.made_by(name) | self._collect(self._board(workspace), workspace, trees)
-        # This command makes single rows, too.
-        report["command"] = "transun-paper leaderboard" + (" --quick" if workspace.quick else "")
+        report = self._collect(self._board(workspace), workspace, trees)
         for board in self._sgd_board(workspace):
             report["sgd"] = self._collect(board, workspace)
-        return report
+        # This command makes single rows, too.
+        command = "transun-paper leaderboard" + (" --quick" if workspace.quick else "")
+        return workspace.made_by(name) | report | {"command": command}
 
     def page(self, name: str, report: Report) -> str:
         return leaderboard_page(report)
@@ -398,7 +399,8 @@ class SegmentErrors(Reproduction):
     def report(self, name: str, workspace: Workspace) -> Report:
         tables = self._tables(workspace)
         results, lacking = segments.entries(workspace.store, tables), segments.missing(workspace.store, tables)
-        return workspace.made_by(name) | {"claims": segments.claims(results), "missing": lacking, "entries": results}
+        made_by = workspace.made_by(name) | {"claims": segments.claims(results), "missing": lacking}
+        return made_by | {"trial": segments.power_trial(), "entries": results}
 
     def page(self, name: str, report: Report) -> str:
         return segments_page(report)

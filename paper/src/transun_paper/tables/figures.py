@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 
-import transun
 from transun.heads import LogSUN
 from transun.schemes import ReciprocalTarget
 from transun_paper.datasets.distributions import DISTRIBUTIONS, Distribution
@@ -77,8 +76,6 @@ def figure_report(name: str, title: str, about: str, panels: Any, claims: Sequen
     report = {
         "name": name,
         "title": title,
-        "version": transun.__version__,
-        "torch": torch.__version__,
         "about": about,
         "panels": panels,
         "claims": [asdict(claim) for claim in claims],

@@ -4,9 +4,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol
 
-import torch
-
-import transun
 from transun.corrections import Correction
 from transun.heads import Head
 from transun.training.optimisers import SGD, Adam
@@ -337,8 +334,6 @@ def table_report(
     report = {
         "name": name,
         "title": title,
-        "version": transun.__version__,
-        "torch": torch.__version__,
         "protocol": statement,
         "columns": list(columns),
         "noise": noise,
