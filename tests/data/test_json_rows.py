@@ -102,3 +102,11 @@ def test_what_is_not_json_is_one_sentence(body):
     with pytest.raises(ValueError, match="the body is not JSON") as error:
         parse_json(body)
     assert "\n" not in str(error.value)
+
+
+def test_a_repeated_name_is_found_among_many():
+    """A stranger's object of 100,000 names may not cost 100,000² comparisons, which would take minutes."""
+    names = [*map(str, range(100_000)), "99999"]
+    body = "{" + ",".join(f'"{name}":1' for name in names) + "}"
+    with pytest.raises(ValueError, match="an object has the name '99999' twice"):
+        parse_json(body.encode())

@@ -1,6 +1,7 @@
 """Rows of a table in JSON, checked cell by cell, so that an error names the column and the row."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -140,7 +141,6 @@ def _refuse_constant(name: str) -> float:
 def _refuse_repeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     content = dict(pairs)
     if len(content) < len(pairs):
-        names = [name for name, _ in pairs]
-        repeated = next(name for name in names if names.count(name) > 1)
+        ((repeated, _),) = Counter(name for name, _ in pairs).most_common(1)
         raise ValueError(f"an object has the name {repeated!r} twice, give it once")
     return content
