@@ -72,6 +72,7 @@ def test_a_watch_begins_anew_after_a_year_of_blocks(monkeypatch):
         ({"whole": Part("", "all rows", 9, {})}, "no interval of PGR"),
         ({"noise": None}, "how much errors scatter"),
         ({"noise": certificate(rows=150).noise}, "is of 150 rows, and 200 are needed"),
+        ({"noise": replace(certificate().noise, squares=1e-30)}, "scatter by rounding alone"),
     ],
 )
 def test_a_promise_that_cannot_be_tested_says_why(change, message):

@@ -64,6 +64,8 @@ class Promise:
         # sum of squares only, which independent errors have in common with their sums.
         self._history = np.full(blocks, math.sqrt(noise.squares * noise.rows / self.block) / noise.actual)
         above, below = (ChangeWatch(_HORIZON, _STEP, _SIZES, 0.5 * level, (sign,)) for sign in (1.0, -1.0))
+        if not above.scatters(self._history):
+            raise ValueError("the errors of the certificate scatter by rounding alone, or beyond all numbers")
         self._watches = {"above": (above, measured.low), "below": (below, measured.high)}
         self._waiting = np.empty((2, 0))
         self._blocks: list[tuple[float, float]] = []
