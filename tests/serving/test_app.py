@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 
 import numpy as np
 import pytest
@@ -196,6 +197,24 @@ def test_a_broken_promise_is_an_alert(model, table):
         assert metric(client, "transun_promise_broken") == 1.0
         assert metric(client, "transun_feedback_pgr") == pytest.approx(0.5)
         assert metric(client, "transun_promised_pgr_low") == 0.95
+
+
+def test_totals_are_read_by_the_thread_that_counts_them(model):
+    """A look from another thread could see the sums of half an update."""
+    threads = set()
+
+    class Seen(NoPromise):
+        def sentence(self):
+            threads.add(threading.current_thread().name)
+            return super().sentence()
+
+        def gauges(self):
+            return {"seen": ("Which thread looks.", lambda: threads.add(threading.current_thread().name) or 0.0)}
+
+    with TestClient(create_app(Service(model, Seen()))) as client:
+        assert client.get("/health").json()["promise"] == NoPromise().reason
+        assert metric(client, "transun_seen") == 0.0
+    assert {name.rpartition("_")[0] for name in threads} == {"transun-worker"}
 
 
 def test_requests_that_are_predicted_together_do_not_disturb_each_other(model, table):

@@ -93,3 +93,26 @@ def test_a_client_that_has_gone_disturbs_nobody():
         return answer
 
     assert asyncio.run(main()) == b"2"
+
+
+def test_bodies_of_other_calls_wait_within_the_same_limit_and_make_room_when_they_are_done():
+    gate = threading.Event()
+
+    def length(body):
+        gate.wait(30)
+        return len(body)
+
+    async def main():
+        worker = Worker(lambda bodies: list(bodies), batch=10, waiting=10)
+        first = asyncio.create_task(worker.call(length, b"12345678"))
+        await asyncio.sleep(0)  # it has begun, and waits for the gate
+        with pytest.raises(OverloadedError):
+            await worker.call(length, b"123")
+        with pytest.raises(OverloadedError):
+            await worker.submit(b"123")
+        gate.set()
+        answers = await first, await worker.call(length, b"1234567890"), await worker.submit(b"1234567890")
+        worker.close()
+        return answers
+
+    assert asyncio.run(main()) == (8, 10, b"1234567890")

@@ -61,10 +61,10 @@ def create_app(service: Service) -> "Starlette":
         return service.schema()
 
     async def health(request: "Request") -> Any:
-        return service.health()
+        return await worker.run(service.health)
 
     async def numbers(request: "Request") -> "Response":
-        return _response(responses.Response(metrics.text(), media_type=_PROMETHEUS))
+        return _response(responses.Response(await worker.run(metrics.text), media_type=_PROMETHEUS))
 
     def answering(path: str, answer: Callable[["Request"], Awaitable[Any]]) -> Callable[["Request"], Awaitable[Any]]:
         async def handler(request: "Request") -> "Response":

@@ -40,29 +40,39 @@ class Worker(Generic[T]):
 
     async def submit(self, body: bytes) -> T:
         """The answer to one body."""
-        if self._bytes + len(body) > self._most:
-            raise OverloadedError("too many requests wait: try again in a second")
+        self._reserve(len(body))
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._queue.append((body, future))
-        self._bytes += len(body)
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._work())
         return await future
 
     async def call(self, function: Callable[[bytes], R], body: bytes) -> R:
-        """The result of another function in the same thread, which nothing else uses meanwhile."""
-        return await asyncio.get_running_loop().run_in_executor(self._thread, partial(function, body))
+        """The result of another function of a body, in the same thread; the body waits like those of `submit`."""
+        self._reserve(len(body))
+        try:
+            return await self.run(partial(function, body))
+        finally:
+            self._bytes -= len(body)
+
+    async def run(self, function: Callable[[], R]) -> R:
+        """The result of a function in the same thread, which nothing else uses meanwhile."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, function)
 
     def close(self) -> None:
         """Wait for the work that has begun, and end the thread."""
         self._thread.shutdown()
 
+    def _reserve(self, size: int) -> None:
+        if self._bytes + size > self._most:
+            raise OverloadedError("too many requests wait: try again in a second")
+        self._bytes += size
+
     async def _work(self) -> None:
-        loop = asyncio.get_running_loop()
         while self._queue:
             taken = self._take()
             try:
-                answers = await loop.run_in_executor(self._thread, self._answer, [body for body, _ in taken])
+                answers = await self.run(partial(self._answer, [body for body, _ in taken]))
             except Exception as error:  # a mistake of ours: every request learns of it, and the server goes on
                 for _, future in taken:
                     if not future.done():
