@@ -155,6 +155,16 @@ def policies(rows, seed):
     return pa.table({"kind": kind, "years": years, "claims": claims})
 
 
+def test_columns_of_a_streamed_folder_may_have_any_name(tmp_path):
+    names = ["hash", "row number", "day", "gmv"]
+    table = orders(500).select(["item_id", "price", "day", "gmv"]).rename_columns(names)
+    pq.write_table(table, tmp_path / "a.parquet")
+    found = survey_folder(tmp_path, "gmv", Split(HoldOutRows(), 0.2, 0.2))
+    assert set(found.sample["hash"].to_pylist()) < {f"i{number}" for number in range(300)}
+    assert list(found.valid.column_names) == names
+    assert found.features.columns.keys() == {"hash", "row number", "day"}
+
+
 def test_a_streamed_model_of_rates_predicts_exposure_times_rate(tmp_path):
     for number in range(2):
         pq.write_table(policies(1500, number), tmp_path / f"{number}.parquet", row_group_size=500)

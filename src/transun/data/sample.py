@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["HashSample"]
 
-# Columns of our own beside those of the sample.
-_NUMBER, _HASH = "row number", "hash"
+# Columns of our own, and what stands before the names of the others, which may be called anything.
+_NUMBER, _HASH, _OTHERS = "number", "hash", "column "
 # Adding a chunk to a table costs as much as it has chunks; from here on they are joined into one.
 _MOST_CHUNKS = 256
 
@@ -32,7 +32,7 @@ class HashSample:
 
     Attributes:
         capacity: the most rows to keep.
-        table: the columns of the rows that are kept, their numbers and hashes.
+        stored: the columns of the rows that are kept, their numbers and hashes; see `table`.
         threshold: hashes below it are kept; 1 if no row was left out.
 
     >>> sample = HashSample.of(4, np.arange(3), {"y": np.array([5.0, 6.0, 7.0])})
@@ -45,23 +45,24 @@ class HashSample:
     """
 
     capacity: int
-    table: "pa.Table"
+    stored: "pa.Table"
     threshold: float = 1.0
 
     @staticmethod
     def of(capacity: int, numbers: np.ndarray, columns: Mapping[str, Any]) -> "HashSample":
         """The sample of some rows; `numbers` (n,) are theirs in the whole data, no two rows have the same one."""
         hashes = uniform(torch.from_numpy(numbers.astype(np.int64)), 0, "sample").numpy()
-        table = need("pyarrow").table({_NUMBER: numbers.astype(np.int64), _HASH: hashes, **columns})
-        return HashSample(capacity, table)._thinned()
+        others = {f"{_OTHERS}{name}": values for name, values in columns.items()}
+        stored = need("pyarrow").table({_NUMBER: numbers.astype(np.int64), _HASH: hashes, **others})
+        return HashSample(capacity, stored)._thinned()
 
     def __add__(self, other: "HashSample") -> "HashSample":
         threshold = min(self.threshold, other.threshold)
         both = [each._below(threshold) for each in (self, other)]
-        table = need("pyarrow").concat_tables([some for some in both if len(some)] or both[:1])
-        if table[_HASH].num_chunks > _MOST_CHUNKS:
-            table = table.combine_chunks()
-        return HashSample(min(self.capacity, other.capacity), table, threshold)._thinned()
+        stored = need("pyarrow").concat_tables([some for some in both if len(some)] or both[:1])
+        if stored[_HASH].num_chunks > _MOST_CHUNKS:
+            stored = stored.combine_chunks()
+        return HashSample(min(self.capacity, other.capacity), stored, threshold)._thinned()
 
     def _thinned(self) -> "HashSample":
         sample = self
@@ -72,15 +73,15 @@ class HashSample:
 
     def _below(self, threshold: float) -> "pa.Table":
         if threshold == self.threshold:
-            return self.table
-        return self.table.filter(need("pyarrow.compute").less(self.table[_HASH], threshold))
+            return self.stored
+        return self.stored.filter(need("pyarrow.compute").less(self.stored[_HASH], threshold))
 
     def in_order(self) -> "HashSample":
         """The same sample with its rows in the order of their numbers, whichever order they were added in."""
-        numbers = self.table[_NUMBER].to_numpy()
+        numbers = self.stored[_NUMBER].to_numpy()
         if (np.diff(numbers) > 0).all():
             return self
-        return HashSample(self.capacity, self.table.take(np.argsort(numbers)), self.threshold)
+        return HashSample(self.capacity, self.stored.take(np.argsort(numbers)), self.threshold)
 
     @property
     def whole(self) -> bool:
@@ -90,19 +91,20 @@ class HashSample:
     @property
     def hashes(self) -> Floats:
         """A number in (0, threshold) for each row of the sample, independent of the row's values."""
-        hashes: Floats = self[_HASH]
+        hashes: Floats = self.stored[_HASH].to_numpy()
         return hashes
 
     @property
-    def columns(self) -> list[str]:
-        """The names of the columns."""
-        return [name for name in self.table.column_names if name not in (_NUMBER, _HASH)]
+    def table(self) -> "pa.Table":
+        """The columns of the rows that are kept, under their own names."""
+        others = self.stored.drop_columns([_NUMBER, _HASH])
+        return others.rename_columns([name.removeprefix(_OTHERS) for name in others.column_names])
 
     def __getitem__(self, name: str) -> Any:
-        return self.table[name].to_numpy().copy()  # a copy, which torch may take for its own
+        return self.stored[f"{_OTHERS}{name}"].to_numpy().copy()  # a copy, which torch may take for its own
 
     def __len__(self) -> int:
-        return len(self.table)
+        return len(self.stored)
 
     def subset(self, count: int) -> np.ndarray:
         """Indices of at most `count` rows of the sample, chosen by their hash again."""

@@ -239,7 +239,7 @@ class _PartSums:
 
     def table(self) -> "pa.Table":
         """The sample, in the order of the rows."""
-        return self.sample.in_order().table.select(self.sample.columns)
+        return self.sample.in_order().table
 
 
 @dataclass(frozen=True)
