@@ -251,6 +251,10 @@ def test_spearman_is_that_of_scipy():
             pa.array([2**70, 2**70 + 1] * 60, pa.decimal128(38, 0)),
             "integers of more than 15 digits: write them as text",
         ),
+        (
+            pa.array([2**70, None] * 60, pa.decimal128(38, 0)),
+            "integers of more than 15 digits: write them as text",
+        ),
         (pa.array(["1,234", "5,678", "901"] * 40), "numbers with commas.*write 1234.5"),
         (pd.arrays.IntervalArray.from_breaks([0, 1, 2])[[0, 1] * 60], "struct<.*write its fields"),
     ],

@@ -170,7 +170,7 @@ def _unreadable(facts: _ColumnFacts) -> Guess | None:
     if (
         facts.is_type("decimal")
         and facts.array.type.scale == 0
-        and np.abs(as_numbers("", facts.array)).max() >= 2.0**53
+        and np.abs(as_numbers("", facts.values)).max() >= 2.0**53
     ):
         return None, "integers of more than 15 digits: write them as text"
     return None
