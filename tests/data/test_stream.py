@@ -230,6 +230,15 @@ def test_other_types_of_a_number_and_unused_columns_do_not_matter(tmp_path: Path
     assert flat(seen(opened(tmp_path).batches(4))) == list(range(9))
 
 
+@pytest.mark.parametrize("encode", [lambda column: column, lambda column: column.dictionary_encode()])
+def test_targets_that_no_float64_tells_from_their_neighbours_are_rounded_as_in_memory(
+    tmp_path: Path, encode: Callable[[pa.Array], pa.Array]
+) -> None:
+    rows = table(0, 2).drop_columns("gmv").append_column("gmv", encode(pa.array([2**60 + 1, 3])))
+    pq.write_table(rows, tmp_path / "a.parquet")
+    assert opened(tmp_path).targets().tolist() == [2.0**60, 3.0]
+
+
 def test_one_file_a_list_and_subfolders(tmp_path: Path) -> None:
     write(tmp_path / "a", [3])
     pq.write_table(table(3, 5), write(tmp_path / "b", [0]) / "x.parquet")

@@ -19,6 +19,7 @@ from transun.data.formats import PARQUET
 from transun.data.parquet import ParquetFiles, Piece, RowRange, cuts
 from transun.data.prefetch import prefetch
 from transun.data.row_rules import RowRule
+from transun.data.table import as_numbers, column_array
 from transun.support.arrays import Floats
 from transun.support.paths import as_path, is_path
 
@@ -282,7 +283,7 @@ def _batch(columns: ColumnTensors) -> Batch:
 
 def _finite(piece: Piece, name: str, lowest: float = -math.inf) -> Floats:
     """The numbers of a column, every one finite in float32 and at least `lowest`."""
-    values: Floats = piece.table[name].cast("float64").to_numpy()
+    values: Floats = as_numbers(f"column {name!r}", column_array(piece.table, name))
     with np.errstate(over="ignore"):
         wrong = ~np.isfinite(values.astype(np.float32)) | (values < lowest)
     if wrong.any():
