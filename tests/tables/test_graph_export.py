@@ -256,6 +256,32 @@ def test_quantiles_are_those_of_the_law(data, tmp_path):
         export(HEADS["LogSUN"](data), tmp_path / "n.onnx", quantiles=(0.1,))
 
 
+def test_quantiles_below_the_share_of_zeros_are_zero(data, tmp_path):
+    runtime = pytest.importorskip("onnxruntime")
+    half = {**data, "gmv": np.where(np.arange(len(data["gmv"])) % 2 == 0, 0.0, data["gmv"])}
+    model = trained(half, ZILN())
+    export(model, tmp_path / "m.onnx", quantiles=(0.01, 0.99), encoded=True)
+    x = {name: value.numpy() for name, value in model.features.encode(half).items()}
+    (made,) = runtime.InferenceSession(tmp_path / "m.onnx").run(["quantiles"], x)
+    assert (made[:, 0] == 0.0).all()
+    assert (made[:, 1] > 0.0).all()
+
+
+@pytest.mark.parametrize("output", ["prediction", "quantiles"])
+def test_a_graph_that_differs_in_any_output_is_not_written(data, tmp_path, monkeypatch, output):
+    opened = graph_export.open_onnx
+
+    def harmed(path):
+        predict = opened(path)
+        return lambda values: (outputs := predict(values)) | {output: 1.01 * outputs[output]}
+
+    pytest.importorskip("onnxruntime")
+    monkeypatch.setattr(graph_export, "open_onnx", harmed)
+    with pytest.raises(ValueError, match=r"differs from the model by 1\.0e-02"):
+        export(HEADS["law"](data), tmp_path / "m.onnx", quantiles=(0.5,), encoded=True)
+    assert not (tmp_path / "m.onnx").exists()
+
+
 @pytest.mark.parametrize("ending", ["onnx", "pt2"])
 def test_a_column_may_be_read_twice(tmp_path, ending):
     from transun import Bag, Id

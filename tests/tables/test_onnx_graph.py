@@ -41,6 +41,7 @@ class Functions(torch.nn.Module):
             "log1p": x.log1p(),
             "erfc": (2.0 * x).erfc(),
             "ndtri": torch.special.ndtri(0.5 + 0.999 * x.clamp(-0.5, 0.5)),
+            "ndtri to the ends": torch.special.ndtri(x.clamp(0.0, 1.0)),
             "right": torch.searchsorted(edges, x, right=True),
             "left": torch.searchsorted(edges, x),
             "below": x.clamp(max=0.1),
@@ -53,7 +54,7 @@ def test_functions():
     x = x.astype(np.float32)
     rows = torch.export.Dim("rows")
     program = torch.export.export(Functions(), (torch.zeros(8),), dynamic_shapes=({0: rows},))
-    names = ["expm1", "log1p", "erfc", "ndtri", "right", "left", "below", "sigmoid"]
+    names = ["expm1", "log1p", "erfc", "ndtri", "ndtri to the ends", "right", "left", "below", "sigmoid"]
     session = runtime.InferenceSession(torch_to_onnx(program, 1, names).SerializeToString())
     made = dict(zip(names, session.run(names, {"column_0": x}), strict=True))
     np.testing.assert_allclose(made["expm1"], np.expm1(x.astype(float)), rtol=3e-6)
@@ -61,6 +62,7 @@ def test_functions():
     np.testing.assert_allclose(made["erfc"], erfc(2.0 * x.astype(float)), rtol=2e-5, atol=1e-37)
     p = (np.float32(0.5) + np.float32(0.999) * x.clip(-0.5, 0.5)).astype(float)
     np.testing.assert_allclose(made["ndtri"], ndtri(p), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(made["ndtri to the ends"], ndtri(x.clip(0.0, 1.0).astype(float)), rtol=1e-4, atol=1e-6)
     edges = np.array([-0.5, 0.0, 0.25])
     assert np.array_equal(made["right"], np.searchsorted(edges, x, side="right"))
     assert np.array_equal(made["left"], np.searchsorted(edges, x))

@@ -194,7 +194,7 @@ def _examples(inputs: Sequence[GraphInput]) -> dict[str, Tensor]:
 @torch.no_grad()
 def _compare(trained: TableModel, served: ServedModel, predict: Predict) -> float:
     """The largest relative difference in two batches of sizes that the graph was not traced with."""
-    reference = ServedModel(trained.model, (), original=served.original, exposure=served.exposure)
+    reference = ServedModel(trained.model, (), original=served.original, levels=served.levels, exposure=served.exposure)
     largest = 0.0
     for rows, seed in ((1, 1), (3 * _ROWS + 1, 2)):
         rng = np.random.default_rng(seed)

@@ -1,6 +1,7 @@
 """A served model as an ONNX graph: torch writes what computes with numbers, and what reads text is put before it."""
 
 import logging
+import math
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -193,7 +194,9 @@ def _translations() -> dict[Any, Any]:
         """The quantile of the normal law, by rational functions of (p - ½)², or of √(-2 ln p) in the tails."""
         tail = op.Min(p, op.Sub(number(1.0, p), p))
         root = op.Sqrt(op.Mul(op.Log(tail), number(-2.0, p)))
-        far = op.Div(polynomial(_NORMAL_FAR, root, p), polynomial((*_NORMAL_FAR_DIVISOR, 1.0), root, p))
+        ratio = op.Div(polynomial(_NORMAL_FAR, root, p), polynomial((*_NORMAL_FAR_DIVISOR, 1.0), root, p))
+        # At 0 the root is infinite, and so are both polynomials.
+        far = op.Where(op.Equal(tail, number(0.0, p)), number(-math.inf, p), ratio)
         centred = op.Sub(p, number(0.5, p))
         square = op.Mul(centred, centred)
         near = op.Div(polynomial(_NORMAL_NEAR, square, p), polynomial((*_NORMAL_NEAR_DIVISOR, 1.0), square, p))
