@@ -33,6 +33,7 @@ MISTAKES = {
     "fit: unclosed head": ("fit orders.csv --target gmv --head LogSUN(", "never closed"),
     "fit: unknown argument": ("fit orders.csv --target gmv --head LogSUN(shred=1)", "shred"),
     "fit: below the domain": ("fit orders.csv --target balance --head LogSUN()", "for signed targets use Asinh()"),
+    "fit: trees of signed targets": ("fit orders.csv --target balance --only trees", "below 0, which boosted trees"),
     "fit: no such monitor": ("fit orders.csv --target gmv --monitor RSME", "did you mean"),
     "fit: no such engine": ("fit orders.csv --target gmv --engine Fast()", "not a transun object"),
     "fit: an engine without brackets": ("fit orders.csv --target gmv --engine Eager", "--engine is Eager()"),
@@ -81,6 +82,7 @@ MISTAKES = {
     "evaluate: certified on training rows": ("evaluate model orders.csv --certify", "on rows that it has not seen"),
     "evaluate: certificate of others": ("evaluate stolen --certificate", "another model than the one in the folder"),
     "evaluate: changed certificate": ("evaluate bent --certificate", "changed after it was written"),
+    "evaluate: exposure of no rows": ("evaluate model --certificate --exposure years", "--certificate looks at"),
     # compare
     "compare: one model": ("compare model orders.csv", "two models or more"),
     "compare: the same twice": ("compare model model orders.csv", "give each folder once"),

@@ -57,10 +57,10 @@ def evaluate(
 
     required = [Requirement(text) for text in require or []]
     if certificate:
-        if data is not None or by or cluster or certify or max_unseen is not None:
+        if data is not None or by or cluster or certify or exposure is not None or max_unseen is not None:
             raise ValueError(
-                "--certificate looks at the certificate alone: leave out DATA, --by, --cluster, --certify and "
-                "--max-unseen"
+                "--certificate looks at the certificate alone: leave out DATA, --by, --cluster, --certify, --exposure "
+                "and --max-unseen"
             )
         _by_certificate(model, required, as_json)
         return

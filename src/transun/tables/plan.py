@@ -203,7 +203,11 @@ def make_plan(
         fitted = infer(table, target, weight=weight, exclude=left_out) if features is None else features.fit(table)
     if exposure is not None and exposure in fitted.sources:
         raise ValueError(f"the exposure {exposure!r} is among the features: leave it out there")
-    trees, network = recommended and only != "network" and summary.negative == 0.0, only != "trees"
+    if only == "trees" and summary.negative:
+        raise ValueError(
+            f"column {target!r} has targets below 0, which boosted trees do not learn here: train a network"
+        )
+    trees, network = recommended and only != "network" and not summary.negative, only != "trees"
     return Plan(fitted, target, weight, summary, chosen, text, why, recommended, trees, network, exposure)
 
 
