@@ -87,6 +87,7 @@ MISTAKES = {
     "compare: one model": ("compare model orders.csv", "two models or more"),
     "compare: the same twice": ("compare model model orders.csv", "give each folder once"),
     "compare: other targets": ("compare model signed orders.csv", "models of one target"),
+    "compare: other exposures": ("compare model rates orders.csv", "exposure None) and rates 'gmv' (weight None, exp"),
     "compare: models without rows": ("compare model other", "name the rows to compare by after the models"),
     "compare: no such model": ("compare model othr orders.csv", "did you mean other"),
     "compare: no rows": ("compare model other header.csv", "header.csv has no rows"),
@@ -151,14 +152,15 @@ def broken(tmp_path_factory, shop):
     frame.drop("country").write_csv(folder / "short.csv")
     frame.drop("gmv").write_csv(folder / "untold.csv")
     frame.with_columns(prediction=1.0).write_csv(folder / "twice.csv")
-    for name in ("changed", "stolen", "bent", "signed"):
+    for name in ("changed", "stolen", "bent", "signed", "rates"):
         (folder / name).mkdir()
         for path in (shop / "model").iterdir():
             (folder / name / path.name).write_bytes(path.read_bytes())
     replace(folder / "changed" / "transun.json", '"seed": 0', '"seed": 1')
     (folder / "stolen" / "certificate.json").write_bytes((shop / "other" / "certificate.json").read_bytes())
     replace(folder / "bent" / "certificate.json", '"seed": 0', '"seed": 5')
-    retarget(folder / "signed")
+    save_changed(folder / "signed", target="balance")
+    save_changed(folder / "rates", exposure="weight")
     return folder
 
 
@@ -168,13 +170,13 @@ def replace(path, old, new):
     path.write_text(text.replace(old, new))
 
 
-def retarget(folder):
-    """The same model, saved for another target by the library."""
+def save_changed(folder, **columns):
+    """The same model, saved by the library with other columns in the place of some of its own."""
     from dataclasses import replace as changed
 
     from transun.tables.model import load
 
-    changed(load(folder), target="balance").save(folder)
+    changed(load(folder), **columns).save(folder)
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)

@@ -93,12 +93,15 @@ def compare(
 def _same_target(trained: "dict[str, TableModel]") -> str:
     (name, first), *others = trained.items()
     for other, model in others:
-        if (model.target, model.weight) != (first.target, first.weight):
+        if (model.target, model.weight, model.exposure) != (first.target, first.weight, first.exposure):
             raise ValueError(
-                f"{name} predicts {first.target!r} (weight {first.weight}) and {other} {model.target!r} (weight "
-                f"{model.weight}): compare models of one target"
+                f"{name} predicts {_predicted(first)} and {other} {_predicted(model)}: compare models of one target"
             )
     return first.target
+
+
+def _predicted(model: "TableModel") -> str:
+    return f"{model.target!r} (weight {model.weight}, exposure {model.exposure})"
 
 
 def _seconds(run: Path) -> float | None:
