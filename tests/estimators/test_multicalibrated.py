@@ -68,6 +68,14 @@ def test_exposure_makes_amounts_of_rates():
         model.predict([[0]])
 
 
+def test_another_fit_forgets_the_intervals_of_the_one_before():
+    X, y = table(400, 0)
+    model = MulticalibratedRegressor(Level(), random_state=0, cv=2).fit(X, y)
+    assert model.calibrate_intervals(*table(400, 1)).predict_interval(X).shape == (400, 2)
+    with pytest.raises(ValueError, match="call calibrate_intervals"):
+        model.fit(X, 100.0 * y).predict_interval(X)
+
+
 def test_signed_targets_are_refused():
     with pytest.raises(ValueError, match="y is -1 in row 1"):
         MulticalibratedRegressor(DummyRegressor()).fit([[0], [1]], [1.0, -1.0])

@@ -124,6 +124,7 @@ class MulticalibratedRegressor(MetaRegressor):
         )
         self.ratio_: RatioFit = self.correction_.measured
         self.regressor_ = fitting.regressor if isinstance(self.cv, str) else fitting(X, target)
+        self.intervals_ = None  # the ratio has seen every row
         return self
 
     def predict(self, X: Any, exposure: Any = None) -> Floats:
