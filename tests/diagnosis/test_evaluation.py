@@ -71,6 +71,13 @@ def test_a_head_without_a_slope_has_none():
     assert {level.kappa for level in evaluate_held_out(model(LogMSE(), table), table).levels} == {None}
 
 
+def test_numbers_that_are_written_as_text_are_judged_as_they_are_learned():
+    table = rows()
+    written = table.set_column(3, "y", pyarrow.array([f" {value!r} " for value in table["y"].to_pylist()]))
+    trained = model(LogMSE(), table)
+    assert evaluate_held_out(trained, written) == evaluate_held_out(trained, table)
+
+
 def test_segments_by_the_target_are_refused():
     table = rows()
     for evaluate in (evaluate_held_out, evaluate_model):

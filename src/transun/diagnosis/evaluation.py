@@ -17,7 +17,7 @@ from transun.data.schema import require_columns
 from transun.data.seen_rows import SeenMatches, row_hashes
 from transun.data.shift import TableShift
 from transun.data.spool import Spool
-from transun.data.table import column_array
+from transun.data.table import as_numbers, column_array
 from transun.diagnosis.assessment import assess, assess_sums, require_finite, segment_metrics
 from transun.diagnosis.coverage import Division, coverage
 from transun.diagnosis.passes import first_pass, second_pass, segment_codes
@@ -338,6 +338,4 @@ def _titles(column: str, segmentation: Segmentation) -> list[str]:
 
 
 def _numbers(table: "pa.Table", name: str) -> Floats:
-    compute, pa = need("pyarrow.compute"), need("pyarrow")
-    numbers: Floats = compute.cast(table[name], pa.float64(), safe=False).to_numpy()
-    return numbers
+    return as_numbers(f"column {name!r}", column_array(table, name), "name another column")
