@@ -71,12 +71,13 @@ def test_more_than_may_wait_is_refused():
         worker = Worker(lambda bodies: list(bodies), batch=10, waiting=10)
         tasks = [asyncio.create_task(worker.submit(b"12345678")) for _ in range(2)]
         answers = await asyncio.gather(*tasks, return_exceptions=True)
-        after = await worker.submit(b"12345678")
+        after = await worker.submit(b"123456789012")
         worker.close()
         return answers, after
 
     (first, second), after = asyncio.run(main())
-    assert first == after == b"12345678"
+    assert first == b"12345678"
+    assert after == b"123456789012"  # alone it is allowed, whatever its size
     assert isinstance(second, OverloadedError)
 
 

@@ -27,7 +27,7 @@ class Worker(Generic[T]):
     Args:
         answer: the answers to several bodies; an answer that is an exception is raised for its request alone.
         batch: the most bytes of bodies that are answered together, if they are several.
-        waiting: the most bytes of bodies that wait; more raise an `OverloadedError`.
+        waiting: the most bytes of bodies that wait, if they are several; more raise an `OverloadedError`.
 
     """
 
@@ -64,7 +64,7 @@ class Worker(Generic[T]):
         self._thread.shutdown()
 
     def _reserve(self, size: int) -> None:
-        if self._bytes + size > self._most:
+        if self._bytes and self._bytes + size > self._most:
             raise OverloadedError("too many requests wait: try again in a second")
         self._bytes += size
 
