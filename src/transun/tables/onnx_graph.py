@@ -3,7 +3,8 @@
 import logging
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -103,10 +104,7 @@ def _name(number: int) -> str:
 
 def torch_to_onnx(program: torch.export.ExportedProgram, inputs: int, outputs: list[str]) -> Any:
     """The ONNX model of a traced module, with inputs `column_0`, `column_1` and so on."""
-    with warnings.catch_warnings():
-        # torch and onnxscript warn about each other's calls, which a user cannot change.
-        warnings.simplefilter("ignore")
-        logging.getLogger("torch.onnx").setLevel(logging.ERROR)
+    with _quiet():
         try:
             written = torch.onnx.export(
                 program,
@@ -124,6 +122,20 @@ def torch_to_onnx(program: torch.export.ExportedProgram, inputs: int, outputs: l
     if written is None:
         raise ValueError("torch could not write this head as ONNX: export it to .pt2")
     return written.model_proto
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Inside the `with` block torch and onnxscript do not warn about each other's calls, which a user cannot change."""
+    logger = logging.getLogger("torch.onnx")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(level)
 
 
 def _translations() -> dict[Any, Any]:
