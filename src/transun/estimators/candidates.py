@@ -202,9 +202,9 @@ class _Ratio:
         return Composition([*self.point_models, *self.bias_models], formula)
 
 
-# The variance power for which each loss is efficient: Var[y|x] ∝ m(x)^p.
 # Below this ratio of the largest mean of a bin to the smallest, the power of the variance cannot be told.
 _LEAST_RANGE = 1.01
+# The variance power for which each loss is efficient: Var[y|x] ∝ m(x)^p.
 _VARIANCE_POWERS = {"MSE": 0.0, "Poisson": 1.0, "Tweedie": 1.5, "Gamma": 2.0}
 
 

@@ -7,7 +7,7 @@ from transun.diagnosis.error_sums import TotalError
 from transun.diagnosis.tail import AmountTail
 from transun.diagnosis.total_noise import noise_errors, noise_tail
 from transun.metrics.metric import Interval
-from transun.models.certificate import read_certificate
+from transun.models.certificate import valid_certificate
 from transun.models.noise import Noise
 from transun.totals.result import Total
 
@@ -21,11 +21,8 @@ def certified_tail(folder: Path) -> AmountTail | None:
         folder: of the saved model.
 
     """
-    try:
-        noise = read_certificate(folder).noise
-    except (ValueError, OSError):
-        return None
-    return None if noise is None else noise_tail(noise)
+    certificate = valid_certificate(folder)
+    return None if certificate is None or certificate.noise is None else noise_tail(certificate.noise)
 
 
 def certified_total(noise: Noise, predicted: float, rows: int, level: float = 0.95) -> Total:
