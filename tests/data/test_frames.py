@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from frame_libraries import LIBRARIES
-from transun.data import read_table
+from transun.data import drop_missing, read_table
 from transun.data.frames import arrow_table, in_memory, is_frame, pandas_frame
 from transun.data.table import column_array
 
@@ -25,6 +25,28 @@ def test_the_rows_are_the_same(frame):
         "city": ["Rom", None, "Ulm"],
         "item": [3, 1, None],
     }
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning:modin")
+def test_rows_can_be_picked(frame):
+    table, dropped = drop_missing(frame, "price")
+    assert column_array(table, "city").to_pylist() == ["Rom", "Ulm"]
+    assert dropped == 1
+
+
+def test_text_of_polars_may_be_inside_other_values():
+    pl = pytest.importorskip("polars")
+    columns = {
+        "list": [["a", None], [], None],
+        "lists": [[["a"]], [], None],
+        "bytes": [b"a", b"", None],
+        "struct": [{"x": "a"}, {"x": None}, None],
+        "pair": pl.Series([["a", "b"], ["c", "d"], None], dtype=pl.Array(pl.String, 2)),
+        "category": pl.Series(["a", "b", None], dtype=pl.Categorical),
+    }
+    frame = pl.DataFrame(columns)
+    picked = read_table(frame).filter(pa.array([False, True, True]))
+    assert picked.to_pylist() == frame[1:].to_dicts()
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning:modin")

@@ -102,7 +102,7 @@ def _from_values(name: str, values: Any) -> "pa.Array":
 
 
 def _decoded(table: "pa.Table") -> "pa.Table":
-    """The table without encodings that Arrow can hardly compute with: run-end encoding, and types of other programs."""
+    """The table without what Arrow can hardly compute with: views of text, run-end encoding, types of others."""
     pa, compute = need("pyarrow"), need("pyarrow.compute")
     for index, field in enumerate(table.schema):
         column = table[index]
@@ -110,9 +110,30 @@ def _decoded(table: "pa.Table") -> "pa.Table":
             column = pa.chunked_array([part.storage for part in column.chunks], field.type.storage_type)
         if pa.types.is_run_end_encoded(column.type):
             column = compute.run_end_decode(column)
+        if (plain := _without_views(column.type)) != column.type:
+            column = compute.cast(column, plain)
         if column.type != field.type:
             table = table.set_column(index, field.name, column)
     return table
+
+
+def _without_views(type_: "pa.DataType") -> "pa.DataType":
+    """The type with plain text where polars has views of text, from which Arrow cannot pick rows.
+
+    Those in a dictionary stay, since rows are picked by its indices.
+    """
+    pa = need("pyarrow")
+    views = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+    if type_ in views:
+        return views[type_]
+    if pa.types.is_struct(type_):
+        return pa.struct([field.with_type(_without_views(field.type)) for field in type_])
+    if not holds_lists(type_):
+        return type_
+    values = type_.value_field.with_type(_without_views(type_.value_type))
+    if pa.types.is_fixed_size_list(type_):
+        return pa.list_(values, type_.list_size)
+    return pa.large_list(values) if pa.types.is_large_list(type_) else pa.list_(values)
 
 
 def column_array(table: "pa.Table", name: str) -> "pa.Array":

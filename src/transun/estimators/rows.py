@@ -8,7 +8,6 @@ from sklearn.utils.validation import validate_data
 
 from transun.data import Features, Kind, Number, infer, read_table
 from transun.data.frames import in_memory, is_frame
-from transun.data.table import column_array
 from transun.estimators.target import check_weight
 from transun.heads import Head
 from transun.support.arrays import Floats
@@ -42,8 +41,7 @@ class TrainingRows:
         """The rows whose weight is not zero, under names that no feature has."""
         pa = need("pyarrow")
         target, counts = _free("target", table.column_names), _free("weight", table.column_names)
-        # Decoded: Arrow cannot pick rows from the strings that polars makes.
-        table = pa.table({name: column_array(table, name) for name in table.column_names} | {target: y})
+        table = table.append_column(target, [y])
         if weight is None:
             return cls(table, target, None, named)
         table = table.append_column(counts, [weight])
