@@ -1,8 +1,12 @@
 """A log by user: sums, and the logs that are refused."""
 
+from dataclasses import replace
+
 import numpy as np
+import pyarrow as pa
 import pytest
 
+from frame_libraries import LIBRARIES
 from transun.experiments.user_log import LogColumns, read_user_log
 
 COLUMNS = LogColumns("user", "gmv", arm="arm")
@@ -33,6 +37,21 @@ def test_a_csv_file_and_a_frame_are_the_same_log(tmp_path):
     np.testing.assert_array_equal(read.value, given.value)
 
 
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.filterwarnings("ignore::UserWarning:modin")
+def test_a_frame_of_any_library_is_the_same_log(library):
+    found, expected = (read_user_log(source, COLUMNS) for source in (LIBRARIES[library](pa.table(GOOD)), GOOD))
+    assert found.arms == expected.arms
+    np.testing.assert_array_equal(found.value, expected.value)
+
+
+@pytest.mark.parametrize("amounts", [[" 1.0", "0", "5", "2"], np.array([1, 0, 5, 2], np.float16)], ids=["text", "half"])
+def test_values_of_any_type_are_numbers(amounts):
+    log = log_with(gmv=amounts)
+    assert log.value.tolist() == [3.0, 0.0, 5.0]
+    assert log.notes == ()
+
+
 def test_arms_of_any_type_are_named_by_their_text():
     assert log_with(arm=[True, False, False, True]).arms == ("False", "True")
     assert log_with(arm=[10, 9, 9, 10]).arms == ("10", "9")
@@ -46,6 +65,10 @@ REFUSED = {
     "no value": ({"gmv": [1.0, None, 5.0, 2.0]}, "'gmv' is missing in row 1.*write 0 where"),
     "infinite value": ({"gmv": [1.0, np.inf, 5.0, 2.0]}, "'gmv' is infinite in row 1"),
     "huge value": ({"gmv": [1.0, 1e300, 5.0, 2.0]}, "too large to be squared"),
+    "lists as segments": (
+        {"land": [["IT"]] * 4, "columns": replace(COLUMNS, by=("land",))},
+        "'land' holds list<.*>, not one name a row",
+    ),
     "text as value": ({"gmv": ["1", "much", "5", "2"]}, "'much' is text, not a number"),
 }
 

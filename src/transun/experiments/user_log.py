@@ -145,12 +145,11 @@ def read_user_log(source: Any, columns: LogColumns) -> UserLog:
     )
     if log.per is not None and not log.per.any():
         raise ValueError(f"column {columns.per!r} is 0 in every row: name the column of the counts")
-    return replace(log, notes=tuple(_notes(table, columns, log)))
+    return replace(log, notes=tuple(_notes(table, columns, log, value)))
 
 
 def _codes(table: "pa.Table", name: str) -> tuple[Integers, "pa.Array"]:
     """The values of a column as indices into its different values, and these, in the order of their first rows."""
-    pa = need("pyarrow")
     array = column_array(table, name)
     missing = array.is_null().to_numpy(zero_copy_only=False)
     if missing.any():
@@ -158,11 +157,16 @@ def _codes(table: "pa.Table", name: str) -> tuple[Integers, "pa.Array"]:
             f"column {name!r} is missing in row {np.flatnonzero(missing)[0]}, as in {missing.sum():,} of "
             f"{len(array):,} rows: name it in every row, or leave these rows out of all arms"
         )
-    try:
-        encoded = array.dictionary_encode()
-    except pa.ArrowNotImplementedError as error:
-        raise ValueError(f"column {name!r} holds {array.type}, not one name a row: name another column") from error
+    encoded = _encoded(name, array)
     return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), encoded.dictionary
+
+
+def _encoded(name: str, array: "pa.Array") -> "pa.DictionaryArray":
+    """The different values of a column and the index of each row's, a missing one among them."""
+    try:
+        return array.dictionary_encode("encode")
+    except need("pyarrow").ArrowNotImplementedError as error:
+        raise ValueError(f"column {name!r} holds {array.type}, not one name a row: name another column") from error
 
 
 def _first_rows(code: Integers, values: int) -> Integers:
@@ -246,8 +250,7 @@ def _segments(table: "pa.Table", names: tuple[str, ...], user: Integers, user_na
     pa = need("pyarrow")
     row = _first_rows(user, len(user_names))
     for name in names:
-        array = column_array(table, name)
-        code = array.dictionary_encode("encode").indices.to_numpy(zero_copy_only=False)
+        code = _encoded(name, column_array(table, name)).indices.to_numpy(zero_copy_only=False)
         _refuse_change(name, np.flatnonzero(code[row[user]] != code), user, user_names)
     return pa.table({name: column_array(table, name).take(pa.array(row)) for name in names})
 
@@ -275,9 +278,9 @@ def _refuse_repeated_ids(table: "pa.Table", name: str | None) -> None:
         )
 
 
-def _notes(table: "pa.Table", columns: LogColumns, log: UserLog) -> list[str]:
+def _notes(table: "pa.Table", columns: LogColumns, log: UserLog, value: Floats) -> list[str]:
     notes = []
-    if columns.id is None and (repeated := _repeated_rows(table, columns.value)):
+    if columns.id is None and (repeated := _repeated_rows(table, value)):
         notes.append(
             f"{repeated:,} of {log.rows:,} rows with a value repeat another row in every column that was read. If "
             "they were logged twice, remove them; where rows have a number, name its column, and repeats are refused."
@@ -290,10 +293,9 @@ def _notes(table: "pa.Table", columns: LogColumns, log: UserLog) -> list[str]:
     return notes
 
 
-def _repeated_rows(table: "pa.Table", value: str) -> int:
-    """Rows with a value other than 0 that are like an earlier row in every column."""
-    compute = need("pyarrow.compute")
-    with_value = table.filter(compute.not_equal(table[value], 0))
+def _repeated_rows(table: "pa.Table", value: Floats) -> int:
+    """Rows whose value (n,) is other than 0 that are like an earlier row in every column."""
+    with_value = table.filter(need("pyarrow").array(value != 0.0))
     different = with_value.group_by(with_value.column_names).aggregate([])
     return len(with_value) - len(different)
 
