@@ -32,6 +32,11 @@ def test_delimiters_and_encodings_are_recognised(tmp_path, delimiter, encoding):
     assert chunk.table.select(["city", "gmv"]).to_pydict() == expected
 
 
+@pytest.mark.parametrize(("name", "columns"), [("a.tsv.csv", ["city", "gmv"]), ("a.csv.tsv", ["city,gmv"])])
+def test_the_ending_alone_makes_a_file_one_of_tabs(tmp_path, name, columns):
+    assert read_table(written(tmp_path, "city,gmv\nRom,1\n", name)).column_names == columns
+
+
 def test_a_comma_inside_quotes_is_no_delimiter(tmp_path):
     assert read_table(written(tmp_path, '"price, EUR";y\n1,5;2\n2,5;3\n')).to_pydict() == {
         "price, EUR": [1.5, 2.5],

@@ -94,7 +94,7 @@ def sniff(file: Path) -> Dialect:
         decoder().decode(head.split(b"\n", 1)[0])
     except UnicodeDecodeError as error:
         raise unreadable(file, error) from error
-    if ".tsv" in file.name.lower():
+    if file.name.lower().endswith((".tsv", ".tsv.gz")):
         return Dialect("\t", encoding)
     # Incremental, because the last character may be cut in two.
     header = decoder(errors="ignore").decode(head).split("\n", 1)[0]
