@@ -91,9 +91,11 @@ def signed(value: float, digits: int = 3) -> str:
 def p_value_text(probability: float) -> str:
     """A p-value.
 
-    >>> p_value_text(0.25), p_value_text(1e-9)
-    ('0.250', '< 0.001')
+    >>> p_value_text(0.25), p_value_text(1e-9), p_value_text(math.nan)
+    ('0.250', '< 0.001', '–')
     """
+    if math.isnan(probability):
+        return number(probability)
     return "< 0.001" if probability < 0.001 else f"{probability:.3f}"
 
 
