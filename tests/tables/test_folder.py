@@ -155,6 +155,25 @@ def policies(rows, seed):
     return pa.table({"kind": kind, "years": years, "claims": claims})
 
 
+def test_files_of_a_folder_may_differ_in_widths_and_encodings(tmp_path):
+    table = orders(900).select(["item_id", "user_id", "gmv"])
+    changed = {
+        "a": table.slice(0, 300),
+        "b": table.slice(300, 300).set_column(1, "user_id", table["user_id"].slice(300, 300).cast(pa.int8())),
+        "c": table.slice(600).set_column(0, "item_id", table["item_id"].slice(600).dictionary_encode()),
+    }
+    for name, part in changed.items():
+        pq.write_table(part, tmp_path / f"{name}.parquet")
+    assert read_table(tmp_path).to_pydict() == table.to_pydict()
+    split = Split(HoldOutRows(), 0.2, 0.2)
+    found, alike = survey_folder(tmp_path, "gmv", split), tmp_path / "alike"
+    alike.mkdir()
+    pq.write_table(table, alike / "a.parquet")
+    expected = survey_folder(alike, "gmv", split)
+    for part in ("sample", "valid", "test_sample"):
+        assert getattr(found, part).to_pydict() == getattr(expected, part).to_pydict()
+
+
 def test_columns_of_a_streamed_folder_may_have_any_name(tmp_path):
     names = ["hash", "row number", "day", "gmv"]
     table = orders(500).select(["item_id", "price", "day", "gmv"]).rename_columns(names)

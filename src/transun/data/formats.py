@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from transun.data.csv_files import CsvLines, empty_is_missing, first_line, read_csv, sniff, unreadable
+from transun.data.encodings import concatenate
 from transun.data.parquet import ParquetFiles
 from transun.data.schema import (
     DifferingTypesError,
@@ -177,8 +178,7 @@ def _joined(files: Sequence[Path], tables: "Sequence[pa.Table]") -> "pa.Table":
             raise MissingColumnError(further[0], names, files[0])
         for name in names:
             contents[name] = agreed_content(name, contents[name], table.schema.field(name).type, file, files[0])
-    # Permissive: files written on other days may hold the same column in another width.
-    return pa.concat_tables(tables, promote_options="permissive")
+    return concatenate(tables)
 
 
 class _FileByFile(TableStream):

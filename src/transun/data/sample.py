@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from transun.data.encodings import concatenate
 from transun.data.hashing import uniform
 from transun.support.arrays import Floats
 from transun.support.extras import need
@@ -59,7 +60,7 @@ class HashSample:
     def __add__(self, other: "HashSample") -> "HashSample":
         threshold = min(self.threshold, other.threshold)
         both = [each._below(threshold) for each in (self, other)]
-        stored = need("pyarrow").concat_tables([some for some in both if len(some)] or both[:1])
+        stored = concatenate([some for some in both if len(some)] or both[:1])
         if stored[_HASH].num_chunks > _MOST_CHUNKS:
             stored = stored.combine_chunks()
         return HashSample(min(self.capacity, other.capacity), stored, threshold)._thinned()

@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from transun.data.columns import Columns
+from transun.data.encodings import concatenate
 from transun.data.formats import PARQUET, MemoryStream
 from transun.support.extras import need
 from transun.support.files import naming_full_disk
@@ -65,8 +66,7 @@ class Spool:
         return Columns(PARQUET.stream([self._path], self._writer.schema.names))
 
     def _joined(self) -> "pa.Table":
-        # Permissive: a column may be missing in every row of one table and hold text in the next.
-        return need("pyarrow").concat_tables(self._tables, promote_options="permissive")
+        return concatenate(self._tables)
 
     @property
     def _path(self) -> Path:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from transun.data.csv_files import first_line
+from transun.data.encodings import concatenate, plain, values_of
 from transun.data.formats import TableSource, find_files
 from transun.data.frames import arrow_table
 from transun.data.schema import holds_lists, holds_numbers, refuse_duplicates, require_columns
@@ -62,7 +63,7 @@ def read_table(source: Any, columns: Iterable[str] | None = None, *, verbatim: C
     if is_path(source):
         table = _from_path(as_path(source), wanted, verbatim)
     elif isinstance(source, TableSource):
-        table = need("pyarrow").concat_tables([piece for piece, _ in source.stream(wanted).pieces()])
+        table = concatenate([piece for piece, _ in source.stream(wanted).pieces()])
     elif isinstance(source, Mapping):
         refuse_reordered(**{str(name): values for name, values in source.items()})
         # Arrays of unequal length are an error of pyarrow, and a clear one.
@@ -102,38 +103,12 @@ def _from_values(name: str, values: Any) -> "pa.Array":
 
 
 def _decoded(table: "pa.Table") -> "pa.Table":
-    """The table without what Arrow can hardly compute with: views of text, run-end encoding, types of others."""
-    pa, compute = need("pyarrow"), need("pyarrow.compute")
+    """The table in types that Arrow computes with."""
     for index, field in enumerate(table.schema):
-        column = table[index]
-        if isinstance(field.type, pa.BaseExtensionType):  # such as the periods and intervals of pandas
-            column = pa.chunked_array([part.storage for part in column.chunks], field.type.storage_type)
-        if pa.types.is_run_end_encoded(column.type):
-            column = compute.run_end_decode(column)
-        if (plain := _without_views(column.type)) != column.type:
-            column = compute.cast(column, plain)
+        column = plain(table[index])
         if column.type != field.type:
             table = table.set_column(index, field.name, column)
     return table
-
-
-def _without_views(type_: "pa.DataType") -> "pa.DataType":
-    """The type with plain text where polars has views of text, from which Arrow cannot pick rows.
-
-    Those in a dictionary stay, since rows are picked by its indices.
-    """
-    pa = need("pyarrow")
-    views = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
-    if type_ in views:
-        return views[type_]
-    if pa.types.is_struct(type_):
-        return pa.struct([field.with_type(_without_views(field.type)) for field in type_])
-    if not holds_lists(type_):
-        return type_
-    values = type_.value_field.with_type(_without_views(type_.value_type))
-    if pa.types.is_fixed_size_list(type_):
-        return pa.list_(values, type_.list_size)
-    return pa.large_list(values) if pa.types.is_large_list(type_) else pa.list_(values)
 
 
 def column_array(table: "pa.Table", name: str) -> "pa.Array":
@@ -144,15 +119,7 @@ def column_array(table: "pa.Table", name: str) -> "pa.Array":
     [1.5, None]
     """
     pa, compute = need("pyarrow"), need("pyarrow.compute")
-    column = table[require_columns(table.column_names, [name])[0]]
-    stored = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    type_ = pa.large_string() if stored in (pa.string(), pa.string_view()) else stored
-    if pa.types.is_dictionary(column.type):
-        # Arrow has no cast for the dictionaries of string views that polars makes.
-        parts = [compute.cast(part.dictionary, type_).take(part.indices) for part in column.chunks]
-        column = pa.chunked_array(parts, type_)
-    elif type_ != stored:
-        column = compute.cast(column, type_)
+    column = values_of(table[require_columns(table.column_names, [name])[0]])
     if pa.types.is_floating(column.type):
         column = compute.if_else(compute.is_nan(column), None, column)
     array = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)

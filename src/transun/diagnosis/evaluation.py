@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from transun.data.columns import Chunk, Columns, Rows, S
+from transun.data.encodings import concatenate
 from transun.data.exposure import read_exposure, to_rates
 from transun.data.sample import HashSample
 from transun.data.schema import require_columns
@@ -140,7 +141,7 @@ def evaluate_model(
 def _in_memory(columns: Columns, names: ColumnNames, cluster: str) -> ArrayRows:
     """All usable rows, with the unit of each."""
     tables = [chunk.table for chunk in columns.chunks()]
-    table = need("pyarrow").concat_tables(tables, promote_options="permissive")
+    table = concatenate(tables)
     rows = usable_rows(Chunk(0, table, len(table)), names)
     kept = table.take(rows.index)
     segments = kept.select(list(names.by)) if names.by else None

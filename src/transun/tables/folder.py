@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from transun.data import Dataset, Features
+from transun.data.encodings import concatenate
 from transun.data.exposure import read_exposure
 from transun.data.formats import PARQUET, ParquetPart, find_files
 from transun.data.holdout import Split
@@ -310,7 +311,7 @@ def _spread_rows(files: ParquetFiles, names: list[str], rule: RowRule) -> "pa.Ta
     tables = [
         piece.table.filter(need("pyarrow").array(rule.holds(piece.table, files.numbers(piece)))) for piece in pieces
     ]
-    return need("pyarrow").concat_tables(tables, promote_options="permissive")
+    return concatenate(tables)
 
 
 def _stored_bytes(files: Iterable[Path]) -> int:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from transun.data.encodings import concatenate
 from transun.data.seen_rows import row_hashes
 from transun.data.shift import TableShift
 from transun.data.table import as_numbers, column_array
@@ -96,9 +97,7 @@ def total(
     )
     segments = {}
     if names:
-        both = need("pyarrow").concat_tables(
-            [part.columns.select(names) for part in (wanted, known)], promote_options="permissive"
-        )
+        both = concatenate([part.columns.select(names) for part in (wanted, known)])
         for column, (segmentation, codes) in segment_codes(both).items():
             segments[column] = _Segments(segmentation.how, segmentation.titles, codes[: len(new)], codes[len(new) :])
     options = _TotalOptions(level, cap, tail, finite_variance, expected)
@@ -228,7 +227,7 @@ def _predict(
             if model.exposure is not None:  # what a model remembers is a rate
                 y = y / _numbers(chunk.columns, model.exposure)
             hashes.append(row_hashes(chunk.x, torch.from_numpy(y.copy())))
-    table = need("pyarrow").concat_tables(columns, promote_options="permissive")
+    table = concatenate(columns)
     seen = np.concatenate(hashes) if hashes else np.zeros(0)
     return _Predicted(torch.cat(preds).numpy(), table, seen, reduce(add, shifts))
 
