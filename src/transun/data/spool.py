@@ -1,4 +1,4 @@
-"""Tables that are made once and read several times: in memory while small, from then on in a temporary file."""
+"""Tables that are made once and read several times: in memory while small, from then on in temporary files."""
 
 import tempfile
 from pathlib import Path
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Spool"]
 
-# Bytes in memory from which on tables go to a file: a few million numbers.
+# Bytes in memory from which on tables go to files: a few million numbers.
 _MEMORY = 1 << 26
 
 
 class Spool:
-    """Tables appended one after the other, which are then read as `Columns`; the file is removed at the end.
+    """Tables appended one after the other, which are then read as `Columns`; files are removed at the end.
 
     Args:
         memory: bytes of tables that are kept in memory.
@@ -39,38 +39,39 @@ class Spool:
         self._tables: list[pa.Table] = []
         self._bytes = 0
         self._folder = tempfile.TemporaryDirectory(prefix="transun-")
-        self._writer: Any = None
+        self._files: list[Path] = []
+        self._writer: Any = None  # of the last file
 
     def append(self, table: "pa.Table") -> None:
-        """Add some rows. The types of a file are those of the tables that were in memory before it."""
-        with naming_full_disk(self._path, "make room, or set TMPDIR to a folder on another disk"):
+        """Add some rows, in whatever types their columns are."""
+        with naming_full_disk(Path(self._folder.name), "make room, or set TMPDIR to a folder on another disk"):
             self._append(table)
 
     def _append(self, table: "pa.Table") -> None:
         if self._writer is not None:
-            self._writer.write_table(table.cast(self._writer.schema))
+            self._write(table)
             return
         self._tables.append(table)
         self._bytes += table.nbytes
         if self._bytes > self.memory:
-            joined = self._joined()
-            self._writer = need("pyarrow.parquet").ParquetWriter(self._path, joined.schema)
-            self._writer.write_table(joined)
+            self._write(concatenate(self._tables))
             self._tables = []
+
+    def _write(self, table: "pa.Table") -> None:
+        """Write to the last file, or begin another: a file has one type for each column, and rows may have others."""
+        if self._writer is None or not self._writer.schema.equals(table.schema):
+            if self._writer is not None:
+                self._writer.close()
+            self._files.append(Path(self._folder.name) / f"rows-{len(self._files)}.parquet")
+            self._writer = need("pyarrow.parquet").ParquetWriter(self._files[-1], table.schema)
+        self._writer.write_table(table)
 
     def columns(self) -> Columns:
         """All rows so far; nothing can be appended afterwards."""
         if self._writer is None:
-            return Columns(MemoryStream(self._joined()))
+            return Columns(MemoryStream(concatenate(self._tables)))
         self._writer.close()
-        return Columns(PARQUET.stream([self._path], self._writer.schema.names))
-
-    def _joined(self) -> "pa.Table":
-        return concatenate(self._tables)
-
-    @property
-    def _path(self) -> Path:
-        return Path(self._folder.name) / "rows.parquet"
+        return Columns(PARQUET.stream(self._files, self._writer.schema.names))
 
     def __enter__(self) -> Self:
         return self
