@@ -194,6 +194,22 @@ def test_files_of_a_folder_may_differ_in_width_and_unit(tmp_path: Path) -> None:
     assert read_table(folder)["x"].to_pylist() == [1.0, 0.5, None]
 
 
+def test_streamed_files_of_a_folder_come_in_one_type(tmp_path: Path) -> None:
+    folder = parquet_folder(
+        tmp_path / "files",
+        {"note": pa.nulls(1), "count": pa.array([1], pa.int8()), "city": pa.array(["Rom"]).dictionary_encode()},
+        {"note": ["new"], "count": [1.5], "city": ["Ulm"]},
+    )
+    source = open_columns(folder, [], ["note", "count", "city"])
+    assert source.schema.types == [pa.large_string(), pa.float64(), pa.large_string()]
+    chunks = [chunk.table for chunk in source.chunks()]
+    assert [chunk.schema.types for chunk in chunks] == [source.schema.types] * 2
+    with writing(tmp_path / "out.csv") as write:
+        for chunk in chunks:
+            write(chunk)
+    assert (tmp_path / "out.csv").read_text().split() == ["note,count,city", ",1,Rom", "new,1.5,Ulm"]
+
+
 def test_csv_files_of_a_folder_are_guessed_together(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("code,n\n101,1\n7,2\n")
     (tmp_path / "b.csv").write_text("n,code\n2.5,A20\n")

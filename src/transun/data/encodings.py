@@ -9,7 +9,7 @@ from transun.support.extras import need
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["concatenate", "plain", "values_of"]
+__all__ = ["concatenate", "in_types", "plain", "values_of"]
 
 
 def plain(column: "pa.ChunkedArray") -> "pa.ChunkedArray":
@@ -82,6 +82,21 @@ def concatenate(tables: "Sequence[pa.Table]") -> "pa.Table":
             as_numbers = len({pa.types.is_decimal(type_) for type_ in types if not pa.types.is_null(type_)}) > 1
             tables = [_with_values(table, name, as_numbers=as_numbers) for table in tables]
     return pa.concat_tables(tables, promote_options="permissive")
+
+
+def in_types(table: "pa.Table", schema: "pa.Schema") -> "pa.Table":
+    """The table with its columns in the types of a schema that `concatenate` has found for it and others.
+
+    >>> import pyarrow
+    >>> in_types(pyarrow.table({"x": [1]}), pyarrow.schema({"x": pyarrow.float64()}))["x"].to_pylist()
+    [1.0]
+    """
+    compute = need("pyarrow.compute")
+    for index, field in enumerate(schema):
+        if table.schema.field(index).type != field.type:
+            values = compute.cast(values_of(plain(table[index])), field.type, safe=False)
+            table = table.set_column(index, field, values)
+    return table
 
 
 def _with_values(table: "pa.Table", name: str, *, as_numbers: bool) -> "pa.Table":

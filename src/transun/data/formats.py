@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from transun.data.csv_files import CsvLines, empty_is_missing, first_line, read_csv, sniff, unreadable
-from transun.data.encodings import concatenate
+from transun.data.encodings import concatenate, in_types
 from transun.data.parquet import ParquetFiles
 from transun.data.schema import (
     DifferingTypesError,
@@ -239,15 +239,14 @@ class _ParquetStream(TableStream):
         self.size = sum(self.files.rows)
         if self.size == 0:
             raise ValueError(f"{files.files[0]}: the data is empty, the Parquet files have no rows")
-        name, where = arrow_arguments(files.files[0])
-        schema = need("pyarrow.parquet").read_schema(name, **where)
+        schema = files.schema
         self.schema = need("pyarrow").schema([schema.field(name) for name in columns])
 
     def pieces(self) -> Iterator[tuple["pa.Table", int]]:
         rows = 0
         for piece in self.files.read(self.files.segments(), self.columns):
             rows += len(piece.table)
-            yield piece.table, rows
+            yield in_types(piece.table, self.schema), rows
 
 
 @dataclass(frozen=True)

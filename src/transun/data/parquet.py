@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from transun.data import hashing
+from transun.data.encodings import concatenate
 from transun.data.schema import NOTHING, agreed_content, require_columns
 from transun.support.arrays import Integers
 from transun.support.extras import need
@@ -74,10 +75,15 @@ class ParquetFiles:
         self.groups: list[RowGroup] = []
         self.contents: dict[str, str] = {}
         """What each column holds, such as "numbers" or "text"."""
+        self._schemas: list[Any] = []  # the different ones
         for file in self.files:
             with _opened(file) as opened:
                 metadata = opened.metadata
-                for name, type_ in _types(file, opened.schema_arrow, self.contents or columns).items():
+                types = _types(file, opened.schema_arrow, self.contents or columns)
+                schema = need("pyarrow").schema(types)
+                if not any(schema.equals(other) for other in self._schemas):
+                    self._schemas.append(schema)
+                for name, type_ in types.items():
                     known = self.contents.get(name, NOTHING)
                     self.contents[name] = agreed_content(name, known, type_, file, self.files[0])
                 first = 0
@@ -89,6 +95,11 @@ class ParquetFiles:
         """The number of rows of each row group that are read."""
         self.rule: RowRule | None = None
         self._before = list(accumulate((group.rows for group in self.groups), initial=0))
+
+    @property
+    def schema(self) -> Any:
+        """Names and Arrow types of the columns; where files differ in a type, one that holds the values of all."""
+        return concatenate([schema.empty_table() for schema in self._schemas]).schema
 
     def where(self, rule: "RowRule", rows: Sequence[int]) -> "ParquetFiles":
         """The same files with the rows alone that a rule holds for.
