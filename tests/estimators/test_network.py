@@ -75,6 +75,12 @@ def orders(rows, seed=0):
 X, Y, MEAN = orders(400)
 
 
+@pytest.mark.parametrize("unit", [2.0**-90, 2.0**100])
+def test_amounts_in_another_unit_are_predicted_in_that_unit(unit):
+    """Powers of 2 are exact: nothing else may change, not even the last bit."""
+    np.testing.assert_array_equal(quick().fit(X, unit * Y).predict(X), unit * quick().fit(X, Y).predict(X))
+
+
 def test_the_total_is_right_within_sampling_error_and_far_better_than_on_the_log_scale():
     frame, y, mean = orders(6_000)
     rest, _, truth = orders(4_000, seed=1)

@@ -9,7 +9,7 @@ from registry import name
 from transun.backbones import Constant, Custom, EmbeddingMLP
 from transun.corrections import BinnedSmearing, NormalTheory, SecondOrder, Smearing, SmoothIsotonic
 from transun.data import Dataset, OrderLog
-from transun.heads import MSE, Credible, LogMSE, Multicalibrated, Scaled
+from transun.heads import MSE, Credible, LogMSE, Multicalibrated, PointHead, Scaled
 from transun.losses import absolute, squared
 from transun.metrics import PGR, XAUC
 from transun.models.network import Model
@@ -22,7 +22,7 @@ from transun.training.evaluation import evaluate, measure, predict
 from transun.training.loop import fit
 from transun.training.optimisers import SGD, Adam, AdamW, linear
 from transun.training.recipe import Recipe, plain_recipe
-from transun.transforms import Log1p
+from transun.transforms import Identity, Log1p
 
 LOG = OrderLog(orders=40_000, users=50, items=40, history=0)
 TRAIN, HELD_OUT, TEST = LOG.dataset(stop=25_000), LOG.dataset(25_000, 30_000), LOG.dataset(30_000)
@@ -346,6 +346,14 @@ class TestBalance:
         expected = sum(r * p for r, p in zip(ratios, precision, strict=True)) / sum(precision)
         balanced = balance(model, train, valid)
         assert float(predict(balanced, valid)[0]) == pytest.approx(expected * said, rel=1e-5)
+
+    @pytest.mark.parametrize("unit", [2.0**-100, 1.0, 2.0**100])
+    @pytest.mark.parametrize("head", [Scaled(MSE()), Scaled(PointHead(Identity(lower=0.0)))], ids=name)
+    def test_the_unit_of_the_amounts_does_not_matter(self, head, unit):
+        """It predicts 4, with squared errors of 9 and 5/2 a row: (8/9 + 5·2/5) / (2/9 + 2·2/5) = 65/23."""
+        train, valid = (Dataset({"a": [0.0, 0.0]}, [unit * y for y in amounts]) for amounts in ([1, 7], [2, 3]))
+        model = Model(Constant(), head).prepare(train.targets())
+        assert float(predict(balance(model, train, valid), train)[0]) / unit == pytest.approx(65 / 23, rel=1e-5)
 
     def test_one_huge_validation_row_does_not_decide(self):
         train, valid = self.draw(2_000, 0), self.draw(100, 1)

@@ -124,7 +124,10 @@ def balance(model: Model, trained: BatchSource, valid: BatchSource | None = None
 
 @torch.no_grad()
 def _precisions(model: Model, sources: Sequence[BatchSource], group: Group) -> list[float]:
-    """The inverse of each source's mean squared error; 1 for all where an error is zero or not finite."""
+    """The inverse of each source's mean squared error, the largest of which is 1; 1 for all where one is unknown.
+
+    Weights are of single precision, in which the inverse of a squared amount of 1e-20 is infinite, and of 1e30 is zero.
+    """
     errors = []
     for source in sources:
         squares = rows = 0.0
@@ -134,7 +137,8 @@ def _precisions(model: Model, sources: Sequence[BatchSource], group: Group) -> l
             rows += float(weight.sum())
         squares, rows = (sum(parts) for parts in zip(*group.gather_numbers([squares, rows]), strict=True))
         errors.append(squares / rows if rows else 0.0)
-    return [1.0 / error for error in errors] if all(0.0 < error < math.inf for error in errors) else [1.0] * len(errors)
+    known = all(0.0 < error < math.inf for error in errors)
+    return [min(errors) / error for error in errors] if known else [1.0] * len(errors)
 
 
 @dataclass(frozen=True)
