@@ -62,7 +62,8 @@ def member(model, index):
     plain = EmbeddingMLP(
         backbone.ids, backbone.bags, backbone.numeric, backbone.dim, backbone.hidden, 0.0, backbone.ranks, backbone.bins
     )
-    alone = Model(plain, model.head).eval()
+    alone = Model(plain, model.head).prepare(Y).eval()
+    alone.head = model.head
     with torch.no_grad():
         for source, target in zip(model.network.stacks, alone.network.stacks, strict=True):
             linears = [module for module in source.modules() if hasattr(module, "r")]

@@ -9,7 +9,9 @@ from transun.data import Features, Id, OrderLog, Standardised
 from transun.heads import Gamma, LogMSE
 from transun.metrics import NRMSE, PGR
 from transun.models.description import describe_model, write_description
-from transun.tables import load, train
+from transun.models.network import Model
+from transun.tables import TableModel, embedding_mlp, load, train
+from transun.tables.prediction import predict_in_chunks
 from transun.training import EMA, Adam, Recipe
 
 LOG = OrderLog(orders=3000, users=30, items=20, history=3)
@@ -104,6 +106,14 @@ def test_weights_and_validation():
 def test_mistakes(arguments, message):
     with pytest.raises((ValueError, KeyError), match=message):
         train(TRAIN, **arguments)
+
+
+def test_a_model_that_was_never_trained_predicts_nothing():
+    features = Features({"item": Id()}).fit(TRAIN)
+    model = TableModel(features, Model(embedding_mlp(features), LogMSE()), "gmv")
+    for look in (model.predict, model.evaluate, model.with_intervals, lambda rows: [*predict_in_chunks(model, rows)]):
+        with pytest.raises(ValueError, match="never trained: fit it first"):
+            look(TEST)
 
 
 @pytest.mark.parametrize("forged", [{"exposure": []}, {"target": None}, {"weight": 3}])

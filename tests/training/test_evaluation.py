@@ -1,4 +1,4 @@
-"""Rows that are predicted at a time, whatever asks for predictions of all rows."""
+"""Predictions of all rows, whatever asks for them: of a trained model alone, and of some rows at a time."""
 
 from functools import partial
 
@@ -19,11 +19,20 @@ def debiased():
     return Model(TabM(numeric=("a",), hidden=(4,), members=MEMBERS), LogSUN()).prepare(DATA.y)
 
 
-@pytest.mark.parametrize(
+EVERY_LOOK = pytest.mark.parametrize(
     "look",
     [predict, predict_with_kappa, measure, balance, partial(calibrate, correction=Smearing()), shrink, fuse],
     ids=lambda look: getattr(look, "__name__", "calibrate"),
 )
+
+
+@EVERY_LOOK
+def test_a_model_that_was_never_trained_is_refused(look):
+    with pytest.raises(ValueError, match="never trained: fit it first"):
+        look(Model(TabM(numeric=("a",), hidden=(4,), members=MEMBERS), LogSUN()), DATA)
+
+
+@EVERY_LOOK
 def test_a_network_of_several_members_gets_fewer_rows_at_a_time(look, monkeypatch):
     seen, raw = [], Model.raw
 

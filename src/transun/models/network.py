@@ -186,6 +186,16 @@ class Model(nn.Module):
         self.prepared = True
         return self
 
+    def require_trained(self) -> None:
+        """Raise a `ValueError` where the head knows no targets yet, so that predictions would mean nothing.
+
+        >>> Model(Constant(), LogSUN()).require_trained()
+        Traceback (most recent call last):
+        ValueError: the model was never trained: fit it first
+        """
+        if not self.prepared:
+            raise ValueError("the model was never trained: fit it first")
+
     def _copy_weights(self, state: dict[str, Tensor]) -> None:
         current = self.network.state_dict()
         for name, value in state.items():

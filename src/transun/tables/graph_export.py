@@ -96,9 +96,8 @@ def export(
     require_format(path)
     format_ = _format_of(path)
     format_.require()
+    trained.model.require_trained()
     model = trained.model.eval()
-    if not model.prepared:
-        raise ValueError("the model was never trained: fit it first")
     check_levels(model, quantiles)
     columns = trained.features.graphs(encoded=encoded, text=format_.has_text)
     exposure = None if trained.exposure is None else exposure_input(trained.exposure)

@@ -169,6 +169,7 @@ def _rows_counted_from(first: int) -> Iterator[None]:
 def _predict(
     trained: TableModel, table: "pa.Table", kept: "pa.Table", quantiles: Sequence[float], interval: float | None
 ) -> PredictedChunk:
+    trained.model.require_trained()
     model = trained.model.eval()
     x, shift = trained.features.encode_with_shift(table)
     law = model.head.distribution

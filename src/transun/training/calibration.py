@@ -79,8 +79,7 @@ def _outputs(
     model: Model, data: BatchSource, batch_size: int | None, group: Group
 ) -> tuple[Model, Raw, Tensor, Tensor]:
     """A copy of a trained model in evaluation mode, and its outputs, the targets and the weights of all rows."""
-    if not model.prepared:
-        raise ValueError("held-out rows correct a trained model: fit it first")
+    model.require_trained()
     copied = copy.deepcopy(model).eval()
     raws, targets, weights = [], [], []
     for rows in own_parts(data, group, model.rows_at_once if batch_size is None else batch_size):

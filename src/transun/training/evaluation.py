@@ -133,7 +133,8 @@ def some_rows(data: BatchSource, seed: int) -> tuple[Inputs, Tensor] | None:
 
 @contextmanager
 def _evaluating(model: Model) -> Iterator[None]:
-    """Inside the `with` block the model is in evaluation mode; afterwards every part is in the mode it had before."""
+    """Inside the `with` block a trained model is in evaluation mode; afterwards every part is in its mode of before."""
+    model.require_trained()
     modes = [(module, module.training) for module in model.modules()]
     model.eval()
     try:

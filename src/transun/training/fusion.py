@@ -90,6 +90,7 @@ def fuse(model: Model, data: BatchSource, *, bins: int = 50) -> Model:
     """
     if not model.head.debiased:
         raise ValueError("fuse chooses between a prediction and its base, and this head has no bias branch: wrap it")
+    model.require_trained()
     fused = copy.deepcopy(model).eval()
     bases, preds, targets = [], [], []
     for rows in data.batches(model.rows_at_once):
