@@ -4,6 +4,7 @@ import io
 import json
 import sys
 from collections.abc import Iterator, Sequence
+from itertools import chain, repeat
 from pathlib import Path
 from typing import IO, Any
 
@@ -12,9 +13,9 @@ import pyarrow.json
 import pytest
 
 from transun.cli import main
-from transun.data import read_table
+from transun.data import formats, read_table
 from transun.data.columns import open_columns, spooled
-from transun.data.formats import CSV, FORMATS, PARQUET, Format, Writer
+from transun.data.formats import CSV, FORMATS, Format, Writer, describe_folder, find_files
 from transun.data.writing import writing
 from transun.diagnosis.run import diagnose_table
 from transun.report.diagnosis import diagnosis_json
@@ -130,8 +131,41 @@ def test_a_folder_of_csv_files_is_read_in_the_order_of_names(tmp_path: Path) -> 
     (tmp_path / "a.csv").write_text("gmv\n1\n")
     (tmp_path / ".c.csv").write_text("half")
     assert read_table(tmp_path)["gmv"].to_pylist() == [1.0, 2.5]
-    assert CSV.files_in(tmp_path) == [tmp_path / "a.csv", tmp_path / "b.csv"]
-    assert PARQUET.files_in(tmp_path) == []
+    assert find_files(tmp_path) == (CSV, [tmp_path / "a.csv", tmp_path / "b.csv"])
+
+
+def test_a_walk_through_what_is_no_folder_of_tables_ends(tmp_path: Path, monkeypatch) -> None:
+    """A disk without end: the walk stops at the first file beyond those that a folder may hold beside its tables."""
+    notes, table = tmp_path / "notes.txt", tmp_path / "gmv.csv"
+    for path in (notes, table):
+        path.write_text("gmv\n1\n")
+    monkeypatch.setattr(Path, "rglob", lambda folder, pattern: chain([table], repeat(notes)))
+    with pytest.raises(ValueError, match="more than 100,000 files that are no tables: name the folder of a table"):
+        find_files(tmp_path)
+
+
+def test_a_table_may_have_files_of_other_programs_beside_it(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(formats, "_MOST_OTHERS", 0)
+    for number in range(20):
+        (tmp_path / f".{number}.crc").touch()
+    monkeypatch.setattr(Path, "rglob", lambda folder, pattern: iter(sorted(folder.glob(pattern), reverse=True)))
+    for number in range(2):
+        (tmp_path / f"{number}.csv").write_text("gmv\n1\n")
+    assert describe_folder(tmp_path).startswith("2 files are read, 0.csv to 1.csv; left out: .0.crc")
+
+
+def test_what_nobody_may_look_at_is_left_out(tmp_path: Path, monkeypatch) -> None:
+    (tmp_path / "a.csv").write_text("gmv\n1\n")
+    (tmp_path / "locked").touch()
+    is_dir = Path.is_dir
+
+    def refused(path):
+        if path.name == "locked":
+            raise PermissionError(path)
+        return is_dir(path)
+
+    monkeypatch.setattr(Path, "is_dir", refused)
+    assert describe_folder(tmp_path) == "1 file is read, a.csv; left out: locked"
 
 
 def test_a_small_csv_file_is_read_whole(tmp_path: Path) -> None:

@@ -45,6 +45,9 @@ __all__ = [
 
 # Rows of a piece of a table in memory: a float64 column of them fits in a core's cache.
 _PIECE_ROWS = 1 << 15
+# Files of a folder that are no tables: this many in all, and so many more for each that is one. Spark writes a hidden
+# file beside every table; a folder with more was named by mistake, and a whole disk takes hours to walk through.
+_MOST_OTHERS, _OTHERS_BESIDE = 100_000, 10
 
 
 class TableStream(ABC):
@@ -149,20 +152,6 @@ class Format(ABC):
         (True, False)
         """
         return path.name.lower().endswith(self.endings)
-
-    def files_in(self, folder: Path) -> list[Path]:
-        """The files of this format in a folder and its subfolders, in the order of their names.
-
-        Files and folders whose names begin with a dot or an underscore are left out: other programs put unfinished
-        or empty files there.
-        """
-        return sorted(
-            path
-            for path in folder.rglob("*")
-            if self.matches(path)
-            and path.is_file()
-            and not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
-        )
 
 
 def _joined(files: Sequence[Path], tables: "Sequence[pa.Table]") -> "pa.Table":
@@ -397,18 +386,8 @@ def find_files(path: Path) -> tuple[Format, list[Path]]:
     the folder of a Delta or Iceberg table, where files of older versions lie beside those of today.
     """
     if path.is_dir():
-        _refuse_versioned(path)
-        files_of = {format: files for format in FORMATS if (files := format.files_in(path))}
-        if len(files_of) > 1:
-            one, other, *_ = (files[0].relative_to(path) for files in files_of.values())
-            raise ValueError(
-                f"the folder {path} holds files of several formats, as {one} and {other}: name a file, or a folder "
-                "with files of one format"
-            )
-        for format, files in files_of.items():
-            return format, files
-        absent = " and ".join(f"no *{format.endings[0]} file" for format in FORMATS)
-        raise ValueError(f"the folder {path} holds {absent}: name another")
+        found = _look_into(path)
+        return found.format, found.tables
     if not path.exists():
         hint = did_you_mean(path.name, [other.name for other in path.parent.glob("*")], show=str)
         raise FileNotFoundError(f"there is no file {path}; {hint}" if hint else f"there is no file {path}")
@@ -416,6 +395,61 @@ def find_files(path: Path) -> tuple[Format, list[Path]]:
     if path.stat().st_size == 0:
         raise ValueError(f"{path} is an empty file: nothing was ever written to it")
     return format, [path]
+
+
+@dataclass(frozen=True)
+class _Folder:
+    """The files of a folder and its subfolders, in the order of their names: those of its one table, and others."""
+
+    format: Format
+    tables: list[Path]
+    others: list[Path]
+
+
+def _look_into(folder: Path) -> _Folder:
+    """What a folder holds; the walk through it ends as soon as it cannot be the folder of one table."""
+    _refuse_versioned(folder)
+    tables: dict[Format, list[Path]] = {}
+    others: list[Path] = []
+    for path in folder.rglob("*"):
+        format = _format_in(folder, path)
+        if format is not None and path.is_file():
+            tables.setdefault(format, []).append(path)
+        elif format is None and not _is_folder(path):
+            others.append(path)
+        if len(tables) > 1:
+            one, other = (min(tables[format]).relative_to(folder) for format in FORMATS if format in tables)
+            raise ValueError(
+                f"the folder {folder} holds files of several formats, as {one} and {other}: name a file, or a folder "
+                "with files of one format"
+            )
+        if len(others) > _MOST_OTHERS + _OTHERS_BESIDE * sum(map(len, tables.values())):
+            raise ValueError(
+                f"the folder {folder} holds more than {_MOST_OTHERS:,} files that are no tables: name the folder of a "
+                "table alone"
+            )
+    for format, files in tables.items():
+        return _Folder(format, sorted(files), sorted(others))
+    absent = " and ".join(f"no *{format.endings[0]} file" for format in FORMATS)
+    raise ValueError(f"the folder {folder} holds {absent}: name another")
+
+
+def _format_in(folder: Path, path: Path) -> Format | None:
+    """The format of a file of a folder, None for one that is no table.
+
+    Files and folders whose names begin with a dot or an underscore are none: other programs put unfinished or empty
+    files there.
+    """
+    if any(part.startswith((".", "_")) for part in path.relative_to(folder).parts):
+        return None
+    return next((format for format in FORMATS if format.matches(path)), None)
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except PermissionError:
+        return False  # nobody may look at it, so that it is left out in any case
 
 
 def _refuse_versioned(folder: Path) -> None:
@@ -441,12 +475,8 @@ def describe_folder(folder: Path) -> str:
     >>> describe_folder(folder)
     '2 files are read, a.csv to b.csv; left out: .c.csv, notes.txt'
     """
-    files = find_files(folder)[1]
-    names = [str(file.relative_to(folder)) for file in files]
-    read_files = set(files)
-    others = sorted(
-        str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file() and path not in read_files
-    )
+    found = _look_into(folder)
+    names, others = ([str(path.relative_to(folder)) for path in files] for files in (found.tables, found.others))
     read = (
         f"1 file is read, {names[0]}"
         if len(names) == 1

@@ -15,7 +15,7 @@ from torch import Tensor
 from transun.data import hashing
 from transun.data.dataset import Batch, tensor
 from transun.data.exposure import read_exposure, to_rates
-from transun.data.formats import PARQUET
+from transun.data.formats import PARQUET, find_files
 from transun.data.parquet import ParquetFiles, Piece, RowRange, cuts
 from transun.data.prefetch import prefetch
 from transun.data.row_rules import RowRule
@@ -270,8 +270,8 @@ def _find(path: Paths) -> list[Path]:
         return [path]
     if not path.is_dir():
         raise FileNotFoundError(f"there is no file or folder {path} (seen from {Path.cwd()})")
-    files = PARQUET.files_in(path)
-    if not files:
+    format, files = find_files(path)
+    if format is not PARQUET:
         raise ValueError(f"the folder {path} holds no *.parquet file")
     return files
 
