@@ -1,5 +1,22 @@
-"""`python -m transun` is the command line."""
+"""The command `transun`, also as `python -m transun`: its very first imports can be interrupted without a traceback."""
 
-from transun.cli import main
+import sys
 
-main()
+from transun.support.interruption import INTERRUPTED
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Import the command line and run it; Ctrl-C ends in one line and exit code 130 from here on."""
+    try:
+        from transun.cli import main as run
+
+        run()
+    except KeyboardInterrupt:
+        print(INTERRUPTED, file=sys.stderr)
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

@@ -98,6 +98,26 @@ print(evaluate(model, data))
     assert "PGR" in result.stdout
 
 
+@pytest.mark.parametrize("module", ["typer", "transun.cli.fit", "transun.cli.main", "rich"])
+def test_imports_are_interrupted_in_one_line(module):
+    """Whatever is being imported: the framework, our own commands, or what a command needs to print."""
+    script = f"""
+import runpy, sys
+
+class Interrupted:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupted())
+sys.argv = ["transun", "info"]
+runpy.run_module("transun", run_name="__main__")
+"""
+    result = python("-c", script)
+    assert result.returncode == 130
+    assert result.stderr == "interrupted: nothing was written but what was finished before\n"
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no device that is always full")
 def test_a_full_disk_below_standard_output_is_told():
     with Path("/dev/full").open("w") as full:

@@ -8,6 +8,7 @@ from pathlib import Path
 import typer
 
 from transun.cli.app import app
+from transun.support.interruption import INTERRUPTED
 
 __all__ = ["main", "run"]
 
@@ -31,7 +32,7 @@ def run(commands: typer.Typer) -> None:
     except SystemExit as stop:
         # Typer turns Ctrl-C into an exit code and says nothing; a training that was interrupted has said how to go on.
         if not rank and isinstance(getattr(stop.__context__, "__cause__", None), KeyboardInterrupt):
-            typer.echo("interrupted: nothing was written but what was finished before", err=True)
+            typer.echo(INTERRUPTED, err=True)
         raise
     except (ValueError, ModuleNotFoundError, OSError, FloatingPointError) as error:
         sentence = _sentence(error)
