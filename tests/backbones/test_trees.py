@@ -61,6 +61,19 @@ def test_leaves_are_those_of_walking_down(leaves: int) -> None:
     np.testing.assert_allclose(forest(batch).squeeze(1).numpy(), expected, rtol=1e-5)
 
 
+def test_questions_and_leaves_are_counted_beside_the_parameters_of_a_network() -> None:
+    """3 leaves and 2 questions, and 1 leaf without a question; the output layers have a weight and a bias each."""
+    trees = [Tree([0, 0], [0.5, 0.1], [1, -1], [-2, -3], [0.0, 2.0, 1.0]), Tree([], [], [], [], [3.0])]
+    forest = Model(Trees(numeric=("a",)).holding(trees), MSE())
+    assert forest.network.learned_numbers() == 2  # nothing is planted yet
+    forest.network.stacks[0][0].plant(trees)
+    assert forest.network.learned_numbers() == 3 + 2 + 1 + 2
+    network = Model(EmbeddingMLP(numeric=("a",), hidden=(4,)), MSE())
+    parameters = sum(parameter.numel() for parameter in network.parameters())
+    assert network.network.learned_numbers() == parameters
+    assert mix([forest, network], [0.5, 0.5]).network.learned_numbers() == 8 + parameters
+
+
 def test_a_threshold_in_double_precision_asks_the_same_of_single_numbers() -> None:
     x = torch.tensor([0.1, 0.3, 1e-40, 5e20])
     for value in x.tolist():

@@ -42,6 +42,10 @@ class Backbone(Protocol):
         """The backbone that supplies branch `index` of a head: this one, unless it consists of several."""
         return self
 
+    def numbers_without_gradient(self, stages: nn.Sequential) -> int:
+        """How many numbers its stages have learned otherwise than by gradients, so that they are no parameters."""
+        return 0
+
 
 @dataclass(frozen=True)
 class Constant(Backbone):
@@ -129,3 +133,6 @@ class Custom:
 
     def of_branch(self, index: int) -> Backbone:
         return self
+
+    def numbers_without_gradient(self, stages: nn.Sequential) -> int:
+        return 0

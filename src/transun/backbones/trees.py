@@ -100,6 +100,9 @@ class Trees(Backbone):
     def stages(self) -> list[Callable[[], nn.Module]]:
         return [self.forest]
 
+    def numbers_without_gradient(self, stages: nn.Sequential) -> int:
+        return sum(cast(Forest, forest).learned_numbers() for forest in stages)
+
     def forest(self) -> "Forest":
         """The one stage, with room for the trees; without any it gives 1 for every row."""
         return Forest(self.columns(), self.trees, self.leaves, self.sets)
@@ -213,6 +216,11 @@ class Forest(nn.Module):
                 needed[number, leaf] = sum(yes for _, yes in answers)
                 for node, yes in answers:
                     path[number, leaf, node] = 1 if yes else -1
+
+    def learned_numbers(self) -> int:
+        """The values of all leaves and the questions that lead to them, of which a tree has one less."""
+        leaves = (self.get_buffer("needed") >= 0).sum(1)
+        return int((2 * leaves - 1).clamp(min=0).sum())
 
     def _sum_leaves(self, x: Tensor) -> Tensor:
         """The sum of leaves (B,) for the columns x (columns, B)."""

@@ -76,7 +76,7 @@ def compare(
         rows=first.assessment.rows,
         models={name: evaluation.assessment for name, evaluation in evaluations.items()},
         heads={name: dumps(model.model.head) for name, model in trained.items()},
-        parameters={name: sum(p.numel() for p in model.model.parameters()) for name, model in trained.items()},
+        parameters={name: model.model.network.learned_numbers() for name, model in trained.items()},
         seconds={name: _seconds(run) for name, run in names.items()},
         differences=paired_differences(preds, first.sample["y"], first.sample["weight"], STANDARD),
         seen={name: evaluation.seen for name, evaluation in evaluations.items()},

@@ -41,7 +41,7 @@ class Network(nn.Module):
 
     def __init__(self, backbone: Backbone, branches: tuple[Branch, ...]) -> None:
         super().__init__()
-        parts = [backbone.of_branch(index) for index in range(len(branches))]
+        parts = self.backbones = [backbone.of_branch(index) for index in range(len(branches))]
         self.routes = tuple(_route(index, branch, parts) for index, branch in enumerate(branches))
         # How often an output is repeated, where other branches have more members.
         self.repeats = tuple(backbone.members // part.members for part in parts)
@@ -73,6 +73,12 @@ class Network(nn.Module):
         """The modules that belong to one branch alone, or that others share with it: what its own loss trains."""
         stack, output = self._parts()[index]
         return [stack, output]
+
+    def learned_numbers(self) -> int:
+        """How many numbers training has found: parameters, and what stages such as trees have learned without them."""
+        parameters = sum(parameter.numel() for parameter in self.parameters())
+        stages = zip(self.backbones, cast(Any, self.stacks), strict=True)
+        return parameters + sum(backbone.numbers_without_gradient(stack) for backbone, stack in stages)
 
     def _parts(self) -> list[tuple[nn.Sequential, "nn.Linear | MemberLinear"]]:
         return list(zip(cast(Any, self.stacks), cast(Any, self.outputs), strict=True))

@@ -142,6 +142,9 @@ class _ModuleAndBranch(Network):
     def start_at(self, constants: Raw) -> None:
         self.branch.start_at(constants[1:])
 
+    def learned_numbers(self) -> int:
+        return sum(parameter.numel() for parameter in self.host.parameters()) + self.branch.learned_numbers()
+
     def branch_modules(self, index: int) -> list[nn.Module]:
         return [self.host] if index == 0 else self.branch.branch_modules(index - 1)
 

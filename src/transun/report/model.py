@@ -60,7 +60,10 @@ _HOW = "All numbers are of held-out rows: neither the weights nor early stopping
 
 @dataclass(frozen=True)
 class Cost:
-    """What the training took: parameters learned, seconds, rows seen and steps made."""
+    """What the training took: parameters learned, seconds, rows seen and steps made.
+
+    The parameters of trees are the values of their leaves and the questions that lead to them.
+    """
 
     parameters: int
     seconds: float
@@ -156,7 +159,7 @@ def model_report(
         checks=tuple(history.checks),
         assessment=assessment,
         cost=Cost(
-            sum(parameter.numel() for parameter in model.model.parameters()),
+            model.model.network.learned_numbers(),
             history.seconds,
             history.rows / history.seconds if history.seconds else math.nan,
             history.steps[-1].step + 1 if history.steps else 0,
