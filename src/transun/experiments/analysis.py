@@ -14,7 +14,7 @@ from transun.experiments.effect import ArmComparison, Effect
 from transun.experiments.outcomes import CAP, Outcome, cap_of, outcomes_of
 from transun.experiments.planning import detectable_change
 from transun.experiments.sequence import HORIZON
-from transun.experiments.user_log import LogColumns, UserLog, read_user_log
+from transun.experiments.user_log import FEWEST_USERS, LogColumns, UserLog, read_user_log
 from transun.support.extras import need, require
 from transun.support.suggest import did_you_mean
 
@@ -22,8 +22,6 @@ __all__ = ["ABTest", "ArmTotals", "Covariate", "SegmentEffect", "abtest"]
 
 # Sample ratios and covariates are checked at this level: an honest test fails one time in a thousand.
 _BROKEN = 0.001
-# Fewer users than this are no sample: quantiles of their mean mean nothing.
-_FEWEST = 10
 # Where the values of fewer users decide a total, a note says that its interval is uncertain.
 _EFFECTIVE = 30.0
 
@@ -151,7 +149,7 @@ def abtest(
     if columns.arm is None:
         raise ValueError("a test compares arms: name the column of the arms")
     if not 0.0 < level < 1.0:
-        raise ValueError(f"level={level} must lie strictly between 0 and 1")
+        raise ValueError(f"the level of an interval lies strictly between 0 and 1, such as 0.95, got {level:g}")
     if cap is not None and not 0.0 < cap <= 1.0:
         raise ValueError(f"cap={cap} must lie in (0, 1]: it is the share of users whose values are not capped")
     log = read_user_log(source, columns)
@@ -210,10 +208,10 @@ def _expected_shares(log: UserLog, shares: Mapping[str, float] | None) -> np.nda
 def _sample_ratio(log: UserLog, expected: np.ndarray) -> float:
     counts = np.bincount(log.arm, minlength=len(log.arms))
     small = int(np.argmin(counts))
-    if counts[small] < _FEWEST:
+    if counts[small] < FEWEST_USERS:
         raise ValueError(
-            f"arm {log.arms[small]!r} has {counts[small]} users: a test needs {_FEWEST} in every arm; wait for more "
-            "users, or leave this arm out"
+            f"arm {log.arms[small]!r} has {counts[small]} users: a test needs {FEWEST_USERS} in every arm; wait for "
+            "more users, or leave this arm out"
         )
     p_value = float(need("scipy.stats").chisquare(counts, expected * log.users).pvalue)
     if p_value < _BROKEN:
@@ -280,7 +278,8 @@ def _is_comparable(outcome: Outcome, log: UserLog, arms: tuple[int, int]) -> boo
     """Whether enough users of a segment are in both arms, bought something, and not all the same."""
     sides = [log.arm == arm for arm in arms]
     parts = [outcome.only(side) for side in sides]
-    return all(len(part.value) >= _FEWEST and part.mean > 0.0 for part in parts) and any(part.varies for part in parts)
+    enough = all(len(part.value) >= FEWEST_USERS and part.mean > 0.0 for part in parts)
+    return enough and any(part.varies for part in parts)
 
 
 def _tail_notes(log: UserLog, columns: LogColumns) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from transun.experiments.outcomes import CAP, Outcome, outcomes_of
-from transun.experiments.user_log import LogColumns, read_user_log
+from transun.experiments.user_log import FEWEST_USERS, LogColumns, read_user_log
 from transun.support.extras import require
 
 __all__ = ["POWER", "TestPlan", "detectable_change", "plan_abtest"]
@@ -84,13 +84,17 @@ def plan_abtest(
     """
     require("tea_tasting")
     if not (-1.0 < effect < np.inf and abs(effect) >= _SMALLEST_EFFECT):
-        raise ValueError(f"effect={effect}: name the relative change to be found, such as 0.01 for 1 %")
+        raise ValueError(f"the change to be found is relative, such as 0.01 for 1 %, got {effect:g}")
     for name, share in (("power", power), ("level", level)):
         if not 0.0 < share < 1.0:
-            raise ValueError(f"{name}={share} must lie strictly between 0 and 1")
+            raise ValueError(f"the {name} of a test lies strictly between 0 and 1, such as 0.8, got {share:g}")
     if not 0.0 < ratio < np.inf:
         raise ValueError(f"ratio={ratio}: name the users of the new arm to one of the control, such as 1")
     log = read_user_log(source, replace(columns, arm=None))
+    if len(log.value) < FEWEST_USERS:
+        raise ValueError(
+            f"{len(log.value)} users do not show how much values scatter: a plan needs {FEWEST_USERS} at least"
+        )
     if not log.value.sum() > 0.0:
         raise ValueError(f"the total of {columns.value!r} is not above 0: a relative effect needs one that is")
     return [_plan(outcome, effect, power, level, ratio) for outcome in outcomes_of(log, columns, cap)]

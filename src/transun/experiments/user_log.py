@@ -14,7 +14,10 @@ from transun.support.extras import need
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["LogColumns", "UserLog", "read_user_log"]
+__all__ = ["FEWEST_USERS", "LogColumns", "UserLog", "read_user_log"]
+
+FEWEST_USERS = 10
+"""Fewer are no sample: quantiles of their mean mean nothing."""
 
 # A column of more values than this names something else than arms.
 _MOST_ARMS = 20
