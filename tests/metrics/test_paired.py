@@ -46,6 +46,13 @@ def test_the_interval_and_the_p_value_hold_their_level():
     assert abs(held / 300 - 0.95) < 3 * np.sqrt(0.95 * 0.05 / 300)
 
 
+def test_metrics_that_are_infinite_for_both_models_have_no_difference():
+    zeros, ones = np.zeros(4), np.ones(4)
+    (difference,) = paired_differences({"a": ones, "b": 2 * ones}, zeros, metrics=[NRMSE])
+    assert NRMSE(ones, zeros) == np.inf
+    assert np.isnan([difference.value, difference.low, difference.high, difference.p]).all()
+
+
 def test_one_row_has_no_interval():
     with pytest.raises(ValueError, match="give two rows or more"):
         paired_differences({"a": np.ones(1), "b": np.ones(1)}, np.ones(1))

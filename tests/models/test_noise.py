@@ -31,6 +31,12 @@ def test_the_numbers_of_issue_22():
     assert noise.training / stats.norm.ppf(0.995) == pytest.approx(0.248, abs=5e-4)
 
 
+def test_what_is_not_known_has_its_own_reason():
+    assert replace(NOISE, units=1).sentence().endswith("cannot be said, as a single row shows no scatter.")
+    assert "a single value of 'user' shows" in replace(NOISE, units=1, cluster="user").sentence()
+    assert replace(NOISE, actual=0.0).sentence().endswith("as the actual total is not above 0 or has no square.")
+
+
 def test_four_times_the_rows_halve_it():
     large = replace(
         NOISE, training_rows=6400, rows=1600, units=1600, actual=4 * NOISE.actual, squares=4 * NOISE.squares

@@ -67,7 +67,8 @@ def paired_differences(
         left_out = leave_out(metrics, pred, y, row_weight)
         for metric in metrics:
             value = metric(pred, y, row_weight) - metric(reference_pred, y, row_weight)
-            error = jackknife_error(np.subtract(left_out[metric.name], reference_left_out[metric.name]))
+            with np.errstate(invalid="ignore"):  # a metric may be infinite for both, as an error relative to 0 is
+                error = jackknife_error(np.subtract(left_out[metric.name], reference_left_out[metric.name]))
             low, high, p = value - quantile * error, value + quantile * error, p_value(value, error, degrees)
             differences.append(PairedDifference(model, reference, metric.name, value, low, high, p))
     return tuple(differences)

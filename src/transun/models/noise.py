@@ -51,11 +51,21 @@ class Noise:
 
     @property
     def variation(self) -> float:
-        """V/E² of a unit; NaN where the actual total is not above 0, or too small to be squared."""
-        square = self.actual**2
-        if not (self.actual > 0.0 and square > 0.0) or self.units < 2:
+        """V/E² of a unit; NaN where it cannot be known."""
+        if self._reason:
             return math.nan
-        return self.squares * self.units**2 / ((self.units - 1) * square)
+        return self.squares * self.units**2 / ((self.units - 1) * self.actual**2)
+
+    @property
+    def _unit(self) -> str:
+        return "row" if self.cluster is None else f"value of {self.cluster!r}"
+
+    @property
+    def _reason(self) -> str:
+        """Why nothing is known of the noise; empty if something is."""
+        if self.units < 2:
+            return f"a single {self._unit} shows no scatter"
+        return "" if self.actual > 0.0 and self.actual**2 > 0.0 else "the actual total is not above 0 or has no square"
 
     @property
     def held_out(self) -> float:
@@ -83,13 +93,12 @@ class Noise:
         >>> round(noise.held_out, 3), round(noise.training, 3)  # 2.58·√(2/2000); half with 4 times the rows
         (0.081, 0.041)
         """
-        if math.isnan(self.variation):
-            return "How well the total is known cannot be said, as the actual total is not above 0 or has no square."
-        unit = "row" if self.cluster is None else f"value of {self.cluster!r}"
+        if self._reason:
+            return f"How well the total is known cannot be said, as {self._reason}."
         counted = "rows" if self.cluster is None else f"values of {self.cluster!r}"
         text = (
             f"The {self.units:,} {counted} held out know the total to ± {_percent(self.held_out)} (99 %), because "
-            f"V/E², the variance that the model leaves over the squared mean, is {self.variation:.3g} a {unit}. "
+            f"V/E², the variance that the model leaves over the squared mean, is {self.variation:.3g} a {self._unit}. "
         )
         if math.isnan(self.training):
             return f"{text}Half of this takes four times as many, {4 * self.units:,}."
