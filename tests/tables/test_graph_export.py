@@ -297,6 +297,26 @@ def test_a_column_may_be_read_twice(tmp_path, ending):
     assert exported.difference < 1e-5
 
 
+def test_empty_text_is_the_same_in_a_frame_in_files_and_in_a_graph(tmp_path):
+    """A CSV file and a graph have no other way to write a missing id."""
+    pytest.importorskip("onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    import polars as pl
+
+    frame = pl.DataFrame({"shop": ["a", "", "b"] * 40, "gmv": [1.0, 9.0, 4.0] * 40})
+    model = train(frame, "gmv", MSE(), recipe=Recipe(epochs=3, batch_size=16), progress=False)
+    first = frame[:3]
+    first.write_csv(tmp_path / "rows.csv")
+    first.write_parquet(tmp_path / "rows.parquet")
+    export(model, tmp_path / "model.onnx")
+    session = runtime.InferenceSession(tmp_path / "model.onnx")
+    by_graph = session.run(["prediction"], {"shop": np.array(["a", "", "b"], object)})[0]
+    sources = [tmp_path / "rows.csv", tmp_path / "rows.parquet", first, {"shop": ["a", None, "b"]}]
+    for predicted in (model.predict(source).numpy() for source in sources):
+        np.testing.assert_allclose(predicted, by_graph, rtol=1e-5)
+    assert len(np.unique(by_graph)) == 3
+
+
 def test_a_column_called_like_an_output_is_refused(tmp_path):
     pytest.importorskip("onnxscript")
     table = {"prediction": ["a", "b"] * 20, "gmv": [1.0, 3.0] * 20}

@@ -130,7 +130,7 @@ def hash_rows(table: "pa.Table", columns: str | tuple[str, ...], seed: int) -> n
     state = torch.zeros(len(table), dtype=torch.int64)
     for name in names:
         key = _key(table, name)
-        # A missing value must not have the hash of empty text.
+        # A missing value has a hash of its own.
         hashes = per_distinct(hash_text, key) + key.is_null().to_numpy(zero_copy_only=False)
         state = hashing.bits(state ^ torch.from_numpy(hashes), 0, "split.key")
     return np.asarray(hashing.uniform(state, seed, "split"))

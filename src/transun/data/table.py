@@ -112,16 +112,24 @@ def _decoded(table: "pa.Table") -> "pa.Table":
 
 
 def column_array(table: "pa.Table", name: str) -> "pa.Array":
-    """A column as one array: dictionaries decoded, text as large_string, NaN as missing.
+    """A column as one array: dictionaries decoded, text as large_string, NaN and empty text as missing.
+
+    CSV files and exported graphs have no other way to write a missing id than empty text, so that the same rows would
+    get other predictions there if it were an id in a frame.
 
     >>> import pyarrow
     >>> column_array(pyarrow.table({"price": [1.5, float("nan")]}), "price").to_pylist()
     [1.5, None]
+    >>> column_array(pyarrow.table({"shop": ["a", ""]}), "shop").to_pylist()
+    ['a', None]
+
     """
     pa, compute = need("pyarrow"), need("pyarrow.compute")
     column = values_of(table[require_columns(table.column_names, [name])[0]])
     if pa.types.is_floating(column.type):
         column = compute.if_else(compute.is_nan(column), None, column)
+    if column.type == pa.large_string() and compute.any(empty := compute.equal(column, "")).as_py():
+        column = compute.if_else(empty, None, column)
     array = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
     # Before version 17, pyarrow returned a chunked array from combine_chunks.
     return array.chunk(0) if isinstance(array, pa.ChunkedArray) else array
