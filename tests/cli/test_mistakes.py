@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from transun import hold_out
+
 pl = pytest.importorskip("polars")
 
 PYTHON = re.compile(r"\w+=\.\.\.|=None|=\{|\w+\(table|declare |plugins|pyarrow")
@@ -209,6 +211,39 @@ def test_a_journal_of_another_run_is_told(here, run, monkeypatch):
     run("fit", "orders.csv", "--target", "gmv", "--out", "new", code=130)
     found = run("fit", "orders.csv", "--target", "gmv", "--out", "new", "--resume", "--epochs", 3, code=2)
     assert "belongs to another run" in found.err
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "option"),
+    [
+        ("gmv", 1e300, []),
+        ("weight", -1.0, ["--weight", "weight"]),
+        ("weight", None, ["--weight", "weight"]),
+        ("same", 0.0, ["--exposure", "same"]),
+        ("same", 1e-300, ["--exposure", "same"]),
+    ],
+)
+def test_a_mistake_in_a_row_held_out_is_told_before_the_training(here, run, monkeypatch, column, value, option):
+    """By the number of the row in the file, where the row above has no target and is left out."""
+    monkeypatch.setattr("transun.tables.training.train_plan", None)
+    frame = pl.read_csv("orders.csv").cast({column: pl.Float64}).with_row_index("row")
+    held_out = hold_out(frame[1:], 0.2, seed=0)[1]["row"].to_pylist()[0]
+    gone = pl.when(pl.col("row") == 0).then(None).otherwise(pl.col("gmv"))
+    wrong = pl.when(pl.col("row") == held_out).then(value).otherwise(pl.col(column))
+    frame.with_columns(gmv=gone).with_columns(wrong.alias(column)).drop("row").write_csv("late.csv")
+    told = run("fit", "late.csv", "--target", "gmv", *option, "--out", "late", code=2)
+    assert f"row {held_out}" in told.err
+    assert f"'{column}'" in told.err or "'gmv'" in told.err
+    assert not (here / "late").exists()
+
+
+def test_rows_held_out_without_weight_prove_nothing(here, run, monkeypatch):
+    monkeypatch.setattr("transun.tables.training.train_plan", None)
+    pl.read_csv("orders.csv").with_columns(day=pl.int_range(pl.len())).with_columns(
+        weight=(pl.col("day") < 1000).cast(float)
+    ).write_csv("late.csv")
+    line = ["fit", "late.csv", "--target", "gmv", "--weight", "weight", "--holdout", "time:day"]
+    assert "column 'weight' is 0 in all 300 rows held out" in run(*line, code=2).err
 
 
 @pytest.mark.parametrize(

@@ -91,11 +91,11 @@ class ModelDebiasing:
     def _in_memory(self, base: "TableModel", source: Path) -> "SplitRows":
         from transun.cli.training import RowsInMemory
         from transun.data import read_table
-        from transun.data.schema import require_columns
+        from transun.data.schema import given_names, require_columns
 
         table = base.features.convert(read_table(source, verbatim=base.features.types))
-        require_columns(table.column_names, [base.target, *self.by])
-        return RowsInMemory.of(table, base.target, self.split)
+        require_columns(table.column_names, given_names(base.target, base.weight, base.exposure, *self.by))
+        return RowsInMemory.of(table, base.target, self.split, base.weight, base.exposure)
 
     def _in_folder(self, base: "TableModel", source: Path, progress: bool | None) -> "SplitRows":
         from transun.cli.training import RowsInFolder

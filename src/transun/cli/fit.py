@@ -173,7 +173,7 @@ class _Columns:
         table = read_table(source)
         named = given_names(self.target, self.weight, self.exposure, *self.exclude, *self.by, *split.rule.columns)
         require_columns(table.column_names, named)
-        return RowsInMemory.of(table, self.target, split)
+        return RowsInMemory.of(table, self.target, split, self.weight, self.exposure)
 
     def in_folder(self, source: Path, split: "Split", progress: bool | None) -> "SplitRows":
         from transun.cli.training import RowsInFolder

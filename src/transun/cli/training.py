@@ -152,15 +152,34 @@ class RowsInMemory(SplitRows):
     test: "pa.Table"
 
     @classmethod
-    def of(cls, table: "pa.Table", target: str, split: "Split") -> "RowsInMemory":
-        """The rows of a table that have a target, divided."""
+    def of(
+        cls, table: "pa.Table", target: str, split: "Split", weight: str | None, exposure: str | None
+    ) -> "RowsInMemory":
+        """The rows of a table that have a target, divided.
+
+        Targets, weights and exposures are checked in all of them: what is wrong in a row held out would be found after
+        the training, and a part of the rows has other numbers than the file.
+        """
+        import numpy as np
+
         from transun.data import drop_missing
+        from transun.data.row_rules import Finite
+        from transun.data.table import as_numbers, column_array
+        from transun.tables.plan import target_rates
         from transun.tables.training import hold_out
 
         known, dropped = drop_missing(table, target)
         if not len(known):
             raise ValueError(f"no row has a target {target!r}: name another column")
-        return cls(split, dropped, *hold_out(known, split.test_share, split.seed, split.rule))
+        number = np.flatnonzero(Finite(target).holds(table, np.arange(len(table))))
+        target_rates(known, target, weight, exposure, number)
+        train, test = hold_out(known, split.test_share, split.seed, split.rule)
+        if weight is not None and not as_numbers(f"column {weight!r}", column_array(test, weight)).any():
+            raise ValueError(
+                f"column {weight!r} is 0 in all {len(test):,} rows held out, which then prove nothing: weigh some of "
+                "them, or hold out others"
+            )
+        return cls(split, dropped, train, test)
 
     @property
     def held_out(self) -> "pa.Table":

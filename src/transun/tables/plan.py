@@ -22,6 +22,7 @@ from transun.heads import GTS, Head
 from transun.metrics.spread import skewness
 from transun.models import spec
 from transun.schemes import ReciprocalTarget
+from transun.support.arrays import Floats, Integers
 from transun.support.suggest import did_you_mean
 from transun.support.text_form import dumps
 from transun.tables.folder import StreamedFolder
@@ -40,6 +41,7 @@ __all__ = [
     "plan_debiasing",
     "recommend",
     "summarise_target",
+    "target_rates",
 ]
 
 Only = Literal["trees", "network"]
@@ -184,12 +186,7 @@ def make_plan(
         raise ValueError(f"the target {target!r} cannot be excluded: it is never a feature anyway")
     if features is not None and excluded:
         raise ValueError("exclude is for guessed features: leave the columns out of the ones you pass instead")
-    if weight is not None:
-        require_weights(table, weight)
-    rates = _target_rates(table, target, exposure)
-    require_squarable(np.arange(len(rates)), **{f"target {target!r}": rates})
-    refuse_vanishing(**{f"target {target!r}": rates})
-    y = torch.from_numpy(rates)
+    y = torch.from_numpy(target_rates(table, target, weight, exposure))
     summary = summarise_target(y)
     only = parse_only(only)
     recommended = head is None
@@ -211,10 +208,28 @@ def make_plan(
     return Plan(fitted, target, weight, summary, chosen, text, why, recommended, trees, network, exposure)
 
 
-def _target_rates(table: "pa.Table", target: str, exposure: str | None) -> np.ndarray:
-    """The targets, per unit of exposure if there is one."""
-    y = targets(table, target).copy()
-    return y if exposure is None else to_rates(y, None, read_exposure(table, exposure))[0]
+def target_rates(
+    table: "pa.Table", target: str, weight: str | None, exposure: str | None, number: Integers | None = None
+) -> Floats:
+    """The targets (n,), per unit of exposure if there is one; an error names the first row that nothing can learn from.
+
+    Args:
+        table: the rows.
+        target: the column to predict.
+        weight: the column of sample weights, which are checked as well.
+        exposure: the column that amounts were collected over.
+        number: of each row (n,), for the error; None counts these.
+
+    """
+    number = np.arange(len(table)) if number is None else number
+    if weight is not None:
+        require_weights(table, weight, number)
+    rates = targets(table, target).copy()
+    if exposure is not None:
+        rates, _ = to_rates(rates, None, read_exposure(table, exposure, numbers=number))
+    require_squarable(number, **{f"target {target!r}": rates})
+    refuse_vanishing(**{f"target {target!r}": rates})
+    return rates
 
 
 def plan_debiasing(base: TableModel, table: "pa.Table") -> Plan:
@@ -228,7 +243,7 @@ def plan_debiasing(base: TableModel, table: "pa.Table") -> Plan:
     head, text = base.model.head, dumps(base.model.head)
     if head.debiased:
         raise ValueError(f"the model's head {text} has a bias branch already: train it on, or with more rows, instead")
-    summary = summarise_target(torch.from_numpy(_target_rates(table, base.target, base.exposure)))
+    summary = summarise_target(torch.from_numpy(target_rates(table, base.target, base.weight, base.exposure)))
     # ε is in units of the target: 1 as in the paper, unless the targets are far below it.
     scheme = (
         ReciprocalTarget() if summary.typical >= _SMALL else ReciprocalTarget(float(f"{summary.typical or 1.0:.0e}"))
@@ -324,21 +339,28 @@ def require_targets(head: Head, text: str, y: Tensor, target: str) -> None:
         raise ValueError(f"column {target!r} does not suit {text}: {error}") from None
 
 
-def require_weights(table: "pa.Table", weight: str) -> None:
+def require_weights(table: "pa.Table", weight: str, number: Integers | None = None) -> None:
     """Raise a `ValueError` that names the first row whose weight is missing, infinite or negative; not all may be 0.
+
+    Args:
+        table: the rows.
+        weight: the column.
+        number: of each row (n,), for the error; None counts these.
 
     >>> require_weights(read_table({"w": [1.0, -1.0]}), "w")
     Traceback (most recent call last):
     ValueError: column 'w', row 1: -1 is no weight; weights are finite and not negative: use 0 to leave a row out
+
     """
+    number = np.arange(len(table)) if number is None else number
     values = as_numbers(f"column {weight!r}", column_array(table, weight), "name another column")
     wrong = np.flatnonzero(~((values >= 0.0) & (values < np.inf)))
     if len(wrong):
         raise ValueError(
-            f"column {weight!r}, row {wrong[0]}: {values[wrong[0]]:g} is no weight; weights are finite and not "
+            f"column {weight!r}, row {number[wrong[0]]}: {values[wrong[0]]:g} is no weight; weights are finite and not "
             "negative: use 0 to leave a row out"
         )
-    require_squarable(np.arange(len(values)), **{f"weight {weight!r}": values})
+    require_squarable(number, **{f"weight {weight!r}": values})
     refuse_vanishing(**{f"weight {weight!r}": values})
     if not values.any():
         raise ValueError(f"column {weight!r} is 0 in every row: weigh some rows, or leave the weights out")
