@@ -223,7 +223,7 @@ def test_columns_that_no_kind_reads_are_left_out_of_a_training(here, run):
     assert all(name in told for name in odd)
     run("predict", "new", "odd.parquet", "--keep", "fields", "--out", "p.parquet")
     assert (
-        "CSV cannot hold struct"
+        "CSV cannot hold column 'fields', which is struct"
         in run("predict", "new", "odd.parquet", "--keep", "fields", "--out", "p.csv", code=2).err
     )
 

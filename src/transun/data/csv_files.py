@@ -238,7 +238,7 @@ class CsvLines:
         pa, compute = need("pyarrow"), need("pyarrow.compute")
         if not len(table):
             return
-        fields = [_quoted(_as_text(column)) for column in table.columns]
+        fields = [_quoted(_as_text(name, table[name])) for name in table.column_names]
         lines = compute.binary_join_element_wise(*fields, pa.scalar(",", pa.large_string()))
         self.file.write(("\n".join(lines.to_pylist()) + "\n").encode())
 
@@ -246,14 +246,14 @@ class CsvLines:
         """Nothing is left to be written."""
 
 
-def _as_text(column: Any) -> Any:
+def _as_text(name: str, column: Any) -> Any:
     pa, compute = need("pyarrow"), need("pyarrow.compute")
     if pa.types.is_dictionary(column.type):
         column = compute.cast(column, column.type.value_type)
     try:
         return compute.cast(column, pa.large_string())
     except pa.ArrowException as error:
-        raise ValueError(f"CSV cannot hold {column.type} ({first_line(error)}): write a .parquet file") from error
+        raise ValueError(f"CSV cannot hold column {name!r}, which is {column.type}: write a .parquet file") from error
 
 
 def _quoted(text: Any) -> Any:

@@ -183,8 +183,10 @@ def repair(
     rows = open_columns(table, numbers, by)
     sums = rows.total(lambda chunk: _KnownRows.of(chunk, names).summary(chunk.table.select(by)), "reading", progress)
     if sums.known < FEWEST:
+        counted = "" if names.weight is None else f" and a weight {names.weight!r} above 0"
         raise ValueError(
-            f"{sums.known} rows have a target {names.target!r}: a correction needs at least {FEWEST} to learn from"
+            f"{sums.known} rows have a target {names.target!r}{counted}: a correction needs at least {FEWEST} to learn "
+            "from"
         )
     sample = sums.sample.in_order()
     y, p, mass, number = (sample[name] for name in _NUMBERS)
