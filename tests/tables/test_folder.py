@@ -228,3 +228,7 @@ def test_what_cannot_be_streamed_is_refused(path, tmp_path):
         survey_folder(path, "gnv")
     with pytest.raises(ValueError, match="leave out `valid`"):
         train(path, "gmv", stream=True, valid=orders(100))
+    with pytest.raises(ValueError, match="in memory already: leave out `stream`"):
+        train(orders(100), "gmv", stream=True)
+    with pytest.raises(ValueError, match="name a column known before"):
+        train(path, "gmv", stream=True, by=HoldOutGroups("gmv"))

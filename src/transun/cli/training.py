@@ -168,6 +168,7 @@ class RowsInMemory(SplitRows):
         from transun.tables.plan import target_rates
         from transun.tables.training import hold_out
 
+        split.rule.refuse_target(target)
         known, dropped = drop_missing(table, target)
         if not len(known):
             raise ValueError(f"no row has a target {target!r}: name another column")

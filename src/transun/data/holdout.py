@@ -72,6 +72,19 @@ class HoldOut(ABC):
         """The columns that decide."""
         return ()
 
+    def refuse_target(self, target: str) -> None:
+        """Raise a `ValueError` where the target decides, so that rows held out have other amounts than training rows.
+
+        >>> HoldOutTime("gmv").refuse_target("gmv")
+        Traceback (most recent call last):
+        ValueError: rows held out by the target 'gmv' have other amounts than training rows: name a column known before
+        """
+        if target in self.columns:
+            raise ValueError(
+                f"rows held out by the target {target!r} have other amounts than training rows: name a column known "
+                "before"
+            )
+
     @property
     def useless(self) -> tuple[str, ...]:
         """The columns that can be no features, because rows held out have none of the values of training rows."""

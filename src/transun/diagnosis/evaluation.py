@@ -124,7 +124,7 @@ def evaluate_model(
     names = _names(trained, by)
     numbers = [name for name in names.numbers if name != names.pred]
     label = f"evaluating {name}"
-    keep = list(dict.fromkeys([*names.by, *([cluster] if cluster else [])]))
+    keep = list(dict.fromkeys([*names.by, *cluster_columns(trained, cluster)]))
     with Spool() as spool:
 
         def novelties() -> Iterator[Novelty]:
@@ -287,6 +287,15 @@ def segment_columns(trained: TableModel, by: Sequence[str]) -> tuple[str, ...]:
             "predicted lower: use columns known beforehand"
         )
     return columns
+
+
+def cluster_columns(trained: TableModel, cluster: str | None) -> tuple[str, ...]:
+    """The column of clusters, if there is one; the target is an error."""
+    if cluster == trained.target:
+        raise ValueError(
+            f"the target {cluster!r} names no customers or households: rows of one amount have nothing else in common"
+        )
+    return () if cluster is None else (cluster,)
 
 
 def _names(trained: TableModel, by: Sequence[str]) -> ColumnNames:

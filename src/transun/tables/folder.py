@@ -65,6 +65,8 @@ def is_streamed(source: Any, stream: bool | None) -> bool:
 
     Rank 0 decides for all ranks, because each may have another amount of free memory.
     """
+    if stream and not is_path(source):
+        raise ValueError("only files are streamed, and this table is in memory already: leave out `stream`")
     return current_group().from_leader(lambda: is_larger_than_memory(source)) if stream is None else stream
 
 
@@ -175,6 +177,7 @@ def survey_folder(
         progress: show a progress bar; None shows it on a terminal.
 
     """
+    split.rule.refuse_target(target)
     format, paths = find_files(path)
     if format is not PARQUET:
         raise ValueError(f"{path} holds no Parquet files, which alone can be streamed for training: convert it first")

@@ -149,6 +149,7 @@ def train_plan(
         **options: see `FitOptions`.
 
     """
+    by.refuse_target(plan.target)
     calibration = None
     if recipe.calibration_share:
         table, calibration = _calibration_split(plan, table, recipe, by)

@@ -14,7 +14,7 @@ from transun.data.encodings import concatenate
 from transun.data.seen_rows import row_hashes
 from transun.data.shift import TableShift
 from transun.data.table import as_numbers, column_array
-from transun.diagnosis.evaluation import segment_columns, unit_codes
+from transun.diagnosis.evaluation import cluster_columns, segment_columns, unit_codes
 from transun.diagnosis.passes import segment_codes
 from transun.diagnosis.tail import AmountTail
 from transun.support.arrays import Floats, Integers, distinct
@@ -80,7 +80,7 @@ def total(
     """
     weight = weight or model.weight
     names = segment_columns(model, by)
-    columns = list(dict.fromkeys([*names, *([cluster] if cluster else [])]))
+    columns = list(dict.fromkeys([*names, *cluster_columns(model, cluster)]))
     numbers = [name for name in (weight, model.exposure) if name]
     wanted = _predict(model, new_rows, numbers, columns, "predicting the new rows", progress)
     known = _predict(model, labelled, [model.target, *numbers], columns, "predicting the labelled rows", progress)
