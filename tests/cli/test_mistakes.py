@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 import sys
 
 import pytest
@@ -202,6 +203,19 @@ def test_mistakes_get_their_remedy(here, broken, run, mistake):
     assert not PYTHON.search(found.err)  # the advice is about the command line
     assert found.out == ""
     assert {path.name for path in here.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("stream", "line"), [("stdin", "predict model - --out p.csv"), ("stdout", "predict model orders.csv --out -")]
+)
+def test_a_stream_that_the_caller_has_closed_is_told(here, stream, line):
+    """As by the shell's `<&-` and `>&-`, which leave Python without the stream."""
+    closed = f"exec {'<&-' if stream == 'stdin' else '>&-'}; exec {sys.executable} -m transun {line}"
+    told = subprocess.run(["sh", "-c", closed], capture_output=True, text=True, check=False)
+    assert told.returncode == 2
+    assert told.stderr.startswith("error: standard ")
+    assert "is closed: " in told.stderr
+    assert told.stderr.count("\n") == 1
 
 
 def test_a_training_that_diverges_is_told(here, run):

@@ -49,8 +49,10 @@ def readable(data: Path) -> Iterator[Path]:
 
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise ValueError("several ranks cannot share standard input, each would read some of it: name a file")
-    if sys.stdin.isatty():
-        raise ValueError("standard input is the keyboard: pipe CSV or Parquet into the command, or name a file")
+    # Python has no standard input where the caller has closed it, as some schedulers do.
+    if sys.stdin is None or sys.stdin.isatty():
+        source = "closed" if sys.stdin is None else "the keyboard"
+        raise ValueError(f"standard input is {source}: pipe CSV or Parquet into the command, or name a file")
     with spooled(sys.stdin.buffer) as path:
         yield path
 

@@ -38,6 +38,8 @@ def writing(path: Path) -> Iterator[Write]:
     """
     format = _written_format(path)
     if path == STDOUT:
+        if sys.stdout is None:  # the caller has closed it, as some schedulers do
+            raise ValueError("standard output is closed: name a file with --out")
         with _append(sys.stdout.buffer, format) as write:
             yield write
         return
