@@ -28,7 +28,7 @@ def test_a_changed_file_is_refused(tmp_path):
 
 
 def test_an_empty_folder_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match="give the folder that `save_model` wrote"):
+    with pytest.raises(FileNotFoundError, match="give the folder of a saved model"):
         describe_model(tmp_path)
 
 

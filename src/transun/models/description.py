@@ -61,14 +61,14 @@ def describe_model(folder: str | Path) -> Description:
     """The description of the saved model in a folder, from its JSON file alone."""
     path = Path(folder) / MODEL_FILE
     if not path.is_file():
-        raise FileNotFoundError(f"{path} is not there: give the folder that `save_model` wrote, whole")
+        raise FileNotFoundError(f"{path} is not there: give the folder of a saved model, whole")
     try:
         body = json.loads(path.read_text(encoding="utf-8"))
         file_format, stored_checksum, actual_checksum = body.pop("format"), body.pop("checksum", None), checksum(body)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is not JSON ({error}): copy it again, or save the model anew") from None
     except (AttributeError, IndexError, KeyError, TypeError):
-        raise ValueError(f"{path} does not describe a transun model: give the folder that `save_model` wrote") from None
+        raise ValueError(f"{path} does not describe a transun model: give the folder of a saved model") from None
     if file_format != _FORMAT:
         raise ValueError(
             f"{path} has format {file_format}, this transun {__version__} reads {_FORMAT}: load it with the version "
