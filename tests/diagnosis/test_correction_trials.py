@@ -108,3 +108,9 @@ def test_the_best_correction_is_named():
     y, pred, _ = biased()
     assert "becomes" in diagnose(y, pred).advice.now
     assert diagnose(y, pred * np.exp(0.32)).advice.now.startswith("Nothing")
+
+
+def test_predictions_that_are_a_multiple_of_the_amounts_can_be_corrected():
+    """Only rounding is left of the errors, and the interval of a total is a point beside 1."""
+    y = np.random.default_rng(0).lognormal(size=400)
+    assert diagnose(y, 0.7 * y).advice.now.startswith("Apply isotonic")

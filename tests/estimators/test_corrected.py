@@ -66,6 +66,12 @@ def test_an_object_is_the_same_as_its_name_and_stays_unfitted():
     assert not CORRECTIONS["smearing"].residuals.any()
 
 
+@pytest.mark.filterwarnings("error::transun.estimators.TotalWarning")
+def test_rounding_is_no_wrong_total():
+    model = CorrectedRegressor(TREE, cv=KFold(3)).fit(np.arange(60.0).reshape(-1, 1), np.full(60, 1e9))
+    assert model.total_ == pytest.approx(1.0, abs=1e-5)
+
+
 @pytest.mark.filterwarnings("ignore::transun.estimators.TotalWarning")  # full trees: normal theory adds too much
 def test_learns_from_rows_that_the_model_did_not_see():
     """A full-grown tree on distinct rows has no training residuals: in-sample smearing corrects nothing."""

@@ -17,7 +17,7 @@ from transun.corrections import (
     SmoothIsotonic,
 )
 from transun.diagnosis.candidates import NamedTransform
-from transun.diagnosis.interval import metric_estimate, ratio_interval, total_estimates
+from transun.diagnosis.interval import differs_from_one, metric_estimate, ratio_interval, total_estimates
 from transun.diagnosis.moments import RatioMoments
 from transun.diagnosis.result import CorrectionResult
 from transun.metrics import NRMSE
@@ -162,9 +162,10 @@ def run_trials(
 def right_total_least_error(results: Sequence[CorrectionResult]) -> CorrectionResult | None:
     """The correction of least NRMSE among those that get the total right within its error; None if none does.
 
-    The first result is that of no correction, and is not considered.
+    The first result is that of no correction, and is not considered. Where predictions are a multiple of the amounts,
+    the errors of a correction are those of rounding, and so is its interval.
     """
-    right = [result for result in results[1:] if 1.0 in result.pgr]
+    right = [result for result in results[1:] if 1.0 in result.pgr or not differs_from_one(result.pgr.value)]
     return min(right, key=lambda result: result.nrmse.value, default=None)
 
 

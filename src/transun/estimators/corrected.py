@@ -37,6 +37,8 @@ CORRECTIONS: Mapping[str, Correction] = {
 
 # By chance alone a total is this many standard errors off in one fit of 400.
 _NOTABLE_ERRORS = 3.0
+# Amounts without noise are predicted but for the rounding of single precision, which is no sampling error.
+_ROUNDING = 1e-5
 
 
 class TotalWarning(FitWarning):
@@ -149,7 +151,8 @@ class CorrectedRegressor(TransformedTargetBase):
         """
         error = float(np.linalg.norm(excess))
         self.total_ = 1.0 + float(excess.sum()) / actual if actual else float("nan")
-        if self.bias_correction is None or self.cv is None or abs(excess.sum()) <= _NOTABLE_ERRORS * error:
+        tolerated = max(_NOTABLE_ERRORS * error, _ROUNDING * abs(actual))
+        if self.bias_correction is None or self.cv is None or abs(excess.sum()) <= tolerated:
             return
         warnings.warn(
             f"the corrected predictions of held-out rows add up to {self.total_:.3g} times their targets, "
