@@ -289,6 +289,19 @@ def test_values_that_arrow_has_no_type_for_are_refused():
         read_table(pd.DataFrame({"price": [1j]}))
 
 
+def test_the_other_columns_of_a_wide_table_are_not_looked_at():
+    """All names for each of thousands of columns would be millions."""
+
+    class Wide:
+        schema = pa.schema([(f"x{number}", pa.int64()) for number in range(3)])
+        column_names = property(lambda self: pytest.fail("all names were asked for"))
+
+        def column(self, index):
+            return pa.chunked_array([[10 * index]])
+
+    assert column_array(Wide(), "x2").to_pylist() == [20]
+
+
 def test_an_overview_shows_infinite_values():
     """A training refuses them, so that whoever looks for the reason must see them."""
     (column,) = overview({"gmv": [1.0, float("inf"), float("-inf"), None]}).columns

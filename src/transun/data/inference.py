@@ -303,7 +303,7 @@ def _order(name: str, values: Floats) -> str:
 
 def _given_away(table: "pa.Table", name: str, y: Floats) -> str:
     """A remark on a column of numbers that follows the target almost exactly; empty for any other."""
-    if name not in table.column_names:
+    if table.schema.get_field_index(name) < 0:  # a bag of several columns
         return ""
     facts = _ColumnFacts(name, column_array(table, name))
     if not facts.is_type("integer", "floating", "decimal"):

@@ -125,7 +125,9 @@ def column_array(table: "pa.Table", name: str) -> "pa.Array":
 
     """
     pa, compute = need("pyarrow"), need("pyarrow.compute")
-    column = values_of(table[require_columns(table.column_names, [name])[0]])
+    # The names of all columns are asked for only where one is missing: a wide table has thousands of them.
+    index = table.schema.get_field_index(name)
+    column = values_of(table.column(index if index >= 0 else require_columns(table.column_names, [name])[0]))
     if pa.types.is_floating(column.type):
         column = compute.if_else(compute.is_nan(column), None, column)
     if column.type == pa.large_string() and compute.any(empty := compute.equal(column, "")).as_py():
