@@ -264,6 +264,9 @@ def test_rows_without_a_target_are_told_and_left_out(here, run):
     pgr = {one["name"]: one["value"] for one in found["metrics"]}["PGR"]
     assert pgr == pytest.approx(pred.sum() / frame["gmv"].to_numpy()[there].sum(), rel=1e-6)
     assert f"{gone:,} rows without a finite target" in run("fit", "gaps.csv", *FIT, "--out", "new").out
+    told = run("debias", "other", "gaps.csv", "--epochs", 1, "--out", "debiased", "--json")
+    assert f"{gone:,} rows without a finite target" in told.err
+    assert "debiased" in json.loads(told.out)["out"]
 
 
 def test_compare_pairs_models(here, run):

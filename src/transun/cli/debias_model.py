@@ -48,7 +48,14 @@ class ModelDebiasing:
             progress: show progress bars; None shows them on a terminal.
 
         """
-        from transun.cli.training import TrainingJob, choose_segments, resume_file, show_hold_out, show_report
+        from transun.cli.training import (
+            TrainingJob,
+            choose_segments,
+            resume_file,
+            show_dropped,
+            show_hold_out,
+            show_report,
+        )
         from transun.report.assessment import side_by_side_table
         from transun.report.formatting import as_json as dump
         from transun.support.group import current_group
@@ -68,6 +75,7 @@ class ModelDebiasing:
             resume_path = group.from_leader(lambda: resume_file(self.out, resume))
             before = rows.assess(base, segments, group)
             seen = rows.seen_share(base)
+            show_dropped(rows, as_json=as_json)
             if not as_json:
                 show_hold_out(rows)
                 if seen:

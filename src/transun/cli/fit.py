@@ -96,7 +96,15 @@ def fit(
 
     Example: transun fit orders.csv --target gmv --exclude refunded --epochs 3 --out model
     """
-    from transun.cli.training import TrainingJob, choose_segments, make_recipe, resume_file, show_hold_out, show_report
+    from transun.cli.training import (
+        TrainingJob,
+        choose_segments,
+        make_recipe,
+        resume_file,
+        show_dropped,
+        show_hold_out,
+        show_report,
+    )
     from transun.data.holdout import Split, parse_hold_out
     from transun.data.schema import given_names
     from transun.report.formatting import as_json as dump
@@ -136,9 +144,8 @@ def fit(
         segments = choose_segments(plan, columns.by, rows.held_out_sample)
         group.from_leader(lambda: new_folder(out))
         resume_path = group.from_leader(lambda: resume_file(out, resume))
+        show_dropped(rows, as_json=as_json)
         if not as_json:
-            if rows.dropped:
-                typer.echo(f"{rows.dropped:,} rows without a finite target are left out.")
             _show_plan(plan, rows.held_out_count, segments)
             if rows.remark:
                 typer.echo(visible_line(rows.remark))

@@ -32,6 +32,7 @@ __all__ = [
     "choose_segments",
     "make_recipe",
     "resume_file",
+    "show_dropped",
     "show_hold_out",
     "show_report",
 ]
@@ -374,6 +375,12 @@ def choose_segments(plan: "Plan", by: Sequence[str], test: "pa.Table") -> tuple[
     sizes = {name: size for name, size in plan.features.ids.items() if name in plan.features.columns}
     few = [name for name, size in sizes.items() if isinstance(size, int) and size <= _MOST_VALUES]
     return tuple(few[:_MOST_COLUMNS])
+
+
+def show_dropped(rows: SplitRows, *, as_json: bool) -> None:
+    """Say how many rows nothing is learned from; on standard error where standard output is JSON."""
+    if rows.dropped:
+        typer.echo(f"{rows.dropped:,} rows without a finite target are left out.", err=as_json)
 
 
 def show_hold_out(rows: SplitRows) -> None:
