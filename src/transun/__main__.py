@@ -2,13 +2,14 @@
 
 import sys
 
-from transun.support.interruption import INTERRUPTED
+from transun.support.interruption import INTERRUPTED, never_lose_interrupts
 
 __all__ = ["main"]
 
 
 def main() -> None:
     """Import the command line and run it; Ctrl-C ends in one line and exit code 130 from here on."""
+    never_lose_interrupts()
     try:
         from transun.cli import main as run
 

@@ -118,6 +118,31 @@ runpy.run_module("transun", run_name="__main__")
     assert result.stderr == "interrupted: nothing was written but what was finished before\n"
 
 
+def test_an_interrupt_while_an_object_is_cleared_away_is_not_lost():
+    """Python itself would print it as ignored, and the command would go on to its end."""
+    script = """
+import runpy, sys, time
+
+class Cleared:
+    def __del__(self):
+        raise KeyboardInterrupt
+
+class Importing:
+    def find_spec(self, name, path=None, target=None):
+        if name == "rich":
+            Cleared()
+            for _ in range(1000):  # the rest of a long command
+                time.sleep(0.01)
+
+sys.meta_path.insert(0, Importing())
+sys.argv = ["transun", "info"]
+runpy.run_module("transun", run_name="__main__")
+"""
+    result = python("-c", script)
+    assert result.returncode == 130
+    assert result.stderr == "interrupted: nothing was written but what was finished before\n"
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no device that is always full")
 def test_a_full_disk_below_standard_output_is_told():
     with Path("/dev/full").open("w") as full:
