@@ -66,6 +66,11 @@ MISTAKES = {
     "predict: unknown ending": ("predict model orders.csv --out p.xlsx", "end it in .parquet or .csv"),
     "predict: onto its data": ("predict model orders.csv --out orders.csv", "would be lost"),
     "predict: onto its data by another name": ("predict model orders.csv --out ./orders.csv", "would be lost"),
+    "predict: into the folder of its data": ("predict model days --out days/p.parquet", "be read as data next time"),
+    "debias: into the folder of its data": (
+        "debias days --target gmv --pred predicted --out ./days/inner/c.parquet",
+        "would be read as data next time",
+    ),
     "debias: onto its data": ("debias scored.csv --target gmv --pred predicted --out scored.csv", "would be lost"),
     "predict: blocked output": ("predict model orders.csv --out notes.txt/p.csv", "name a place"),
     "predict: no quantiles": ("predict model orders.csv --quantile 0.5 --out p.csv", "such as LogNormal()"),
@@ -153,6 +158,8 @@ def broken(tmp_path_factory, shop):
     (folder / "notes.txt").write_text("hello")
     (folder / "header.csv").write_text(",".join(frame.columns) + "\n")
     (folder / "cut.parquet").write_bytes((shop / "orders.parquet").read_bytes()[:900])
+    (folder / "days").mkdir()
+    frame.write_parquet(folder / "days" / "1.parquet")
     frame[:1].write_csv(folder / "one.csv")
     frame[:150].write_csv(folder / "few.csv")
     frame.with_columns(nought=0).write_csv(folder / "weightless.csv")
@@ -318,3 +325,11 @@ def test_a_damaged_certificate_never_blocks_the_model(here, broken, run):
     told = json.loads(run("info", "bent", "--json").out)
     assert told["certificate"] is None
     assert "changed after it was written" in told["problem"]
+
+
+def test_standard_output_is_in_no_folder(here, run, monkeypatch):
+    (here / "days").mkdir()
+    pl.read_csv("orders.csv")[:3].write_csv("days/1.csv")
+    model = here / "model"
+    monkeypatch.chdir(here / "days")
+    assert len(run("predict", model, ".", "--out", "-").out.splitlines()) == 4

@@ -58,13 +58,19 @@ def readable(data: Path) -> Iterator[Path]:
 
 
 def refuse_overwriting(data: Path, out: Path) -> None:
-    """Raise a `ValueError` where the result would take the place of the data it is made from."""
+    """Raise a `ValueError` where the result would take the place of the data it is made from, or become part of it."""
+    from transun.data.writing import STDOUT
+
+    if out == STDOUT:
+        return
     if is_remote(out) or is_remote(data):
         same = str(out) == str(data)
     else:
         same = data != STDIN and out.exists() and data.exists() and out.samefile(data)
     if same:
         raise ValueError(f"--out {out} is the data itself, which would be lost: name another file")
+    if not is_remote(data) and data.is_dir() and out.resolve().is_relative_to(data.resolve()):
+        raise ValueError(f"--out {out} is in the folder of the data, and would be read as data next time: name another")
 
 
 def data_name(data: Path) -> str:
