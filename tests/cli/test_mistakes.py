@@ -144,6 +144,7 @@ MISTAKES = {
     "serve: host": ("serve model --host no.such.host.invalid", "cannot listen at no.such.host.invalid, port 8000"),
     "serve: port": ("serve model --port 99999", "cannot listen at 127.0.0.1, port 99999"),
     "serve: rows": ("serve model --max-rows 0", "the limit of rows is 0"),
+    "info: a model without its weights": ("info weightless", "copy the whole folder"),
     "info: nothing there": ("info nowhere.csv", "there is no file"),
     "info: foreign folder": ("info folder", "no *.parquet file"),
 }
@@ -174,6 +175,8 @@ def broken(tmp_path_factory, shop):
         (folder / name).mkdir()
         for path in (shop / "model").iterdir():
             (folder / name / path.name).write_bytes(path.read_bytes())
+    (folder / "weightless").mkdir()
+    (folder / "weightless" / "transun.json").write_bytes((shop / "model" / "transun.json").read_bytes())
     replace(folder / "changed" / "transun.json", '"seed": 0', '"seed": 1')
     (folder / "stolen" / "certificate.json").write_bytes((shop / "other" / "certificate.json").read_bytes())
     replace(folder / "bent" / "certificate.json", '"seed": 0', '"seed": 5')

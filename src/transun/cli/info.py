@@ -85,7 +85,9 @@ def _model(folder: Path, as_json: bool) -> None:
 
     description = describe_model(folder)
     weights = folder / description.file
-    size = weights.stat().st_size if weights.is_file() else 0
+    if not weights.is_file():
+        raise FileNotFoundError(f"{weights} is not there: copy the whole folder")
+    size = weights.stat().st_size
     try:
         certificate, problem = read_certificate(folder), ""
     except (ValueError, OSError) as error:  # a model without a good certificate is still a model
