@@ -93,6 +93,7 @@ MISTAKES = {
     "total: clusters by target": ("total model scored.csv --labelled orders.csv --cluster gmv", "names no customers"),
     "evaluate: certified on training rows": ("evaluate model orders.csv --certify", "on rows that it has not seen"),
     "evaluate: certificate of others": ("evaluate stolen --certificate", "another model than the one in the folder"),
+    "evaluate: certificate without the weights": ("evaluate weightless --certificate", "copy the whole folder"),
     "evaluate: changed certificate": ("evaluate bent --certificate", "changed after it was written"),
     "evaluate: exposure of no rows": ("evaluate model --certificate --exposure years", "--certificate looks at"),
     # compare
@@ -176,7 +177,8 @@ def broken(tmp_path_factory, shop):
         for path in (shop / "model").iterdir():
             (folder / name / path.name).write_bytes(path.read_bytes())
     (folder / "weightless").mkdir()
-    (folder / "weightless" / "transun.json").write_bytes((shop / "model" / "transun.json").read_bytes())
+    for name in ("transun.json", "certificate.json"):
+        (folder / "weightless" / name).write_bytes((shop / "model" / name).read_bytes())
     replace(folder / "changed" / "transun.json", '"seed": 0', '"seed": 1')
     (folder / "stolen" / "certificate.json").write_bytes((shop / "other" / "certificate.json").read_bytes())
     replace(folder / "bent" / "certificate.json", '"seed": 0', '"seed": 5')

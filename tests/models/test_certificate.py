@@ -34,8 +34,15 @@ CERTIFICATE = Certificate(
 @pytest.fixture
 def folder(tmp_path):
     write_description(MODEL, tmp_path)
+    (tmp_path / MODEL.file).touch()
     write_certificate(CERTIFICATE, tmp_path)
     return tmp_path
+
+
+def test_weights_left_behind(folder):
+    (folder / MODEL.file).unlink()
+    with pytest.raises(FileNotFoundError, match="safetensors is not there: copy the whole folder"):
+        read_certificate(folder)
 
 
 def same(a: Part, b: Part) -> bool:
@@ -52,7 +59,7 @@ def test_it_comes_back(folder):
 
 def test_writing_replaces_at_once(folder):
     write_certificate(CERTIFICATE, folder)
-    assert sorted(path.name for path in folder.iterdir()) == ["certificate.json", MODEL_FILE]
+    assert sorted(path.name for path in folder.iterdir()) == ["certificate.json", MODEL_FILE, MODEL.file]
 
 
 def test_no_certificate_tells_how_to_get_one(tmp_path):

@@ -84,10 +84,7 @@ def _model(folder: Path, as_json: bool) -> None:
     from transun.models.description import describe_model
 
     description = describe_model(folder)
-    weights = folder / description.file
-    if not weights.is_file():
-        raise FileNotFoundError(f"{weights} is not there: copy the whole folder")
-    size = weights.stat().st_size
+    size = description.weights_in(folder).stat().st_size
     try:
         certificate, problem = read_certificate(folder), ""
     except (ValueError, OSError) as error:  # a model without a good certificate is still a model

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from transun.models.description import describe_model
+from transun.models.description import Description, describe_model
 from transun.models.noise import Noise
 from transun.support.files import checksum, write_json
 
@@ -110,6 +110,8 @@ def certificate_json(certificate: Certificate) -> dict[str, Any]:
 def read_certificate(folder: str | Path) -> Certificate:
     """The certificate in a model's folder, with every field checked; it must belong to the model in the folder.
 
+    The model must be whole: its weights must be there, although they are not read.
+
     >>> import tempfile
     >>> read_certificate(tempfile.mkdtemp())
     Traceback (most recent call last):
@@ -128,8 +130,10 @@ def read_certificate(folder: str | Path) -> Certificate:
     if stored_checksum != actual_checksum:
         raise ValueError(f"{path} was changed after it was written: {_REMEDY}")
     certificate = _check_fields(path, body)
-    if certificate.model != _checksum_of_model(folder):
+    description = _describe(folder)
+    if certificate.model != description.checksum:
         raise ValueError(f"{path} belongs to another model than the one in the folder: {_REMEDY}")
+    description.weights_in(folder)  # what was certified cannot predict without them
     return certificate
 
 
@@ -223,8 +227,8 @@ def _number_json(value: float) -> float | str | None:
     return value if math.isfinite(value) else None if math.isnan(value) else str(value)
 
 
-def _checksum_of_model(folder: str | Path) -> str:
+def _describe(folder: str | Path) -> Description:
     try:
-        return describe_model(folder).checksum
+        return describe_model(folder)
     except (OSError, ValueError):
         raise ValueError(f"{folder} holds no readable model: give the folder that `transun fit` wrote, whole") from None

@@ -182,7 +182,7 @@ def _versions() -> dict[str, str]:
 
 def _load(folder: Path, description: Description, plugins: Mapping[str, Callable[..., Any]] | None) -> Model:
     model = _build(folder / MODEL_FILE, description, plugins)
-    path = folder / description.file
+    path = description.weights_in(folder)
     state = own_rows(model, _read_weights(path, description.weights))
     expected = model.state_dict()
     wrong = [f"lacks {name!r}" for name in expected if name not in state]
@@ -223,8 +223,6 @@ def _build(path: Path, description: Description, plugins: Mapping[str, Callable[
 
 def _read_weights(path: Path, digest: str) -> dict[str, Tensor]:
     safetensors = need("safetensors")
-    if not path.is_file():
-        raise FileNotFoundError(f"{path} is not there: copy the whole folder")
     if _sha256(path) != digest:
         raise ValueError(f"{path} is cut off or changed: copy it again, or save the model anew")
     try:

@@ -38,6 +38,13 @@ class Description:
         """The name of the weights file."""
         return f"weights-{self.weights[:16]}.safetensors"
 
+    def weights_in(self, folder: str | Path) -> Path:
+        """The weights file in the folder of the model; an error where it was left behind."""
+        path = Path(folder) / self.file
+        if not path.is_file():
+            raise FileNotFoundError(f"{path} is not there: copy the whole folder")
+        return path
+
     @property
     def checksum(self) -> str:
         """SHA-256 of the whole description, and so of everything that a prediction depends on."""
