@@ -7,22 +7,25 @@ import signal
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from shop import orders
 from transun.backbones import Backbone, EmbeddingMLP, sharding
 from transun.backbones.sharded import shards_in
 from transun.cli import main
-from transun.data import Batch, Dataset, OrderLog, read_table
+from transun.data import Batch, Dataset, Features, Id, OrderLog, read_table
 from transun.diagnosis.evaluation import evaluate_held_out
 from transun.heads import Head, LogMSE
 from transun.metrics import metric_named
 from transun.models.checkpoint import load_model, save_model
 from transun.models.network import Model
+from transun.models.row_intervals import RowIntervals
 from transun.support.group import current_group
-from transun.tables import load
+from transun.tables import TableModel, load
 from transun.training.batches import LocalRows
 from transun.training.calibration import balance
 from transun.training.evaluation import measure
@@ -197,6 +200,17 @@ def train_sharded(case: Case, folder: str) -> tuple[Outcome, list[int], float]:
         again = load_model(folder)
     loaded = measure(again, TEST, batch_size=100, group=current_group()).compute()["PGR"]
     return _outcome(model, history, total), [len(table.weight) for table in shards_in(model).values()], loaded
+
+
+def save_sharded(folder: str) -> bool:
+    """Save a table model whose tables are spread over the ranks; whether anything is in the folder of this rank."""
+    with sharding(least=100):
+        model = Model(EmbeddingMLP({"item": 101}, dim=4, hidden=(8,)), LogMSE()).prepare(torch.tensor([1.0, 2.0]))
+    features = Features({"item": Id()}).fit({"item": [str(number) for number in range(100)]})
+    intervals = RowIntervals.of(np.arange(1.0, 100.0), np.arange(1.0, 100.0))
+    own = Path(folder, str(current_group().rank))
+    TableModel(features, model, "gmv", intervals=intervals).save(own)
+    return own.exists()
 
 
 def certify(folder: str, rows: int) -> dict[str, float]:

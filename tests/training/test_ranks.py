@@ -11,6 +11,7 @@ from rank_jobs import (
     Case,
     ShardedOrder,
     count_bytes,
+    save_sharded,
     train,
     train_interrupted,
     train_sharded,
@@ -136,3 +137,9 @@ def test_tables_sharded_over_ranks_are_trained_and_saved_as_an_ordinary_model(po
     assert evaluate(model, TEST)["PGR"] == pytest.approx(outcomes[0][0].total, rel=1e-9)
     weights = torch.cat([value.double().flatten() for value in model.state_dict().values()])
     torch.testing.assert_close(weights, torch.tensor(alone.weights, dtype=torch.float64), rtol=1e-6, atol=1e-7)
+
+
+def test_the_rank_that_writes_a_sharded_model_writes_its_intervals_too(pool, tmp_path):
+    """Another rank could do so before there is a model that they are of."""
+    assert pool.run(2, save_sharded, str(tmp_path)) == [True, False]
+    assert (tmp_path / "0" / "intervals.json").is_file()

@@ -28,7 +28,7 @@ from transun.models.network import Model
 from transun.support.extras import need
 from transun.support.files import naming_full_disk, new_draft, publish, remove_leftovers, replacing, writing_in
 
-__all__ = ["copy_model", "grow", "load_model", "save_model"]
+__all__ = ["copy_model", "grow", "load_model", "save_model", "writes_model"]
 
 _FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 _WEIGHTS_FILE = re.compile(r"weights-[0-9a-f]{16}\.safetensors")
@@ -56,7 +56,7 @@ def save_model(model: Model, folder: str | Path, extra: Mapping[str, Any] | None
     texts = _to_text("backbone", model.backbone), _to_text("head", model.head)
     extra = _require_json(extra or {})
     state = {name: tensor.contiguous() for name, tensor in whole_state(model).items()}
-    if any(not table.group.leads for table in shards_in(model).values()):
+    if not writes_model(model):
         return
     _require_finite("the model", state)
     folder.mkdir(parents=True, exist_ok=True)
@@ -66,6 +66,11 @@ def save_model(model: Model, folder: str | Path, extra: Mapping[str, Any] | None
         )
     remove_leftovers(folder)
     remove_leftovers(folder, _WEIGHTS_FILE, keep=describe_model(folder).file)
+
+
+def writes_model(model: Model) -> bool:
+    """Whether this process writes the files of a model: all do, but of ranks that share its tables rank 0 alone."""
+    return all(table.group.leads for table in shards_in(model).values())
 
 
 def copy_model(source: str | Path, folder: str | Path) -> None:

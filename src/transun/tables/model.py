@@ -14,7 +14,7 @@ from transun.data.exposure import read_exposure
 from transun.data.schema import given_names
 from transun.data.seen_rows import SeenRows, row_hashes
 from transun.metrics import STANDARD, Metric
-from transun.models.checkpoint import grow, load_model, save_model
+from transun.models.checkpoint import grow, load_model, save_model, writes_model
 from transun.models.description import describe_model
 from transun.models.interval_file import read_intervals, save_intervals
 from transun.models.network import Model
@@ -215,7 +215,7 @@ class TableModel:
         return replace(grown, model=model, history=history, seen=seen, intervals=None)
 
     def save(self, folder: str | Path) -> None:
-        """Write model and features into a folder."""
+        """Write model, features and intervals into a folder; see `save_model` for a model whose tables are sharded."""
         extra = {
             "features": self.features.to_dict(),
             "target": self.target,
@@ -224,7 +224,8 @@ class TableModel:
             "seen": None if self.seen is None else self.seen.to_dict(),
         }
         save_model(self.model, folder, extra)
-        save_intervals(self.intervals, folder)
+        if writes_model(self.model):
+            save_intervals(self.intervals, folder)
 
 
 def load(folder: str | Path, plugins: Mapping[str, Callable[..., Any]] | None = None) -> TableModel:
