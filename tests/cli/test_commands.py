@@ -362,6 +362,9 @@ def test_info_of_data_model_and_installation(here, run):
     table = json.loads(run("info", "orders.parquet", "--json").out)
     assert table["rows"] == 1500
     assert {column["name"]: column["type"] for column in table["columns"]}["country"] == "string"
+    gmv = read_table("orders.parquet")["gmv"].to_numpy()
+    (column,) = (each for each in table["columns"] if each["name"] == "gmv")
+    assert (column["smallest"], column["largest"], column["missing"]) == (gmv.min(), gmv.max(), 0.0)
     model = json.loads(run("info", "model", "--json").out)
     assert model["target"] == "gmv"
     assert model["certificate"]["whole"]["rows"] > 200

@@ -305,7 +305,7 @@ def test_the_other_columns_of_a_wide_table_are_not_looked_at():
 def test_an_overview_shows_infinite_values():
     """A training refuses them, so that whoever looks for the reason must see them."""
     (column,) = overview({"gmv": [1.0, float("inf"), float("-inf"), None]}).columns
-    assert (column["smallest"], column["largest"], column["missing"]) == ("-inf", "inf", "25.0 %")
+    assert (column.smallest, column.largest, column.infinite, column.missing) == (-np.inf, np.inf, 2, 0.25)
 
 
 def test_a_mask_is_a_missing_value():

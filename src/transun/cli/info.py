@@ -114,13 +114,21 @@ def _model(folder: Path, as_json: bool) -> None:
 
 def _data(path: Path, as_json: bool) -> None:
     from transun.data.table import overview
+    from transun.report import formatting
 
     with readable(path) as source:
         table = overview(source)
     if as_json:
-        typer.echo(json.dumps({"rows": table.rows, "columns": table.columns}))
+        typer.echo(formatting.as_json(table))
         return
+
+    def shown(value: float | None) -> str:
+        return "" if value is None else formatting.number(value)
+
     header = ["column", "type", "missing", "smallest", "largest"]
-    fields = ["name", *header[1:]]
-    print_table(header, [[str(column[field]) for field in fields] for column in table.columns])
+    rows = [
+        [each.name, each.type, formatting.share(each.missing, 1), shown(each.smallest), shown(each.largest)]
+        for each in table.columns
+    ]
+    print_table(header, rows)
     typer.echo(f"{table.rows:,} rows, {len(table.columns)} columns")

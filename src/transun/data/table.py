@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = [
+    "ColumnOverview",
     "Overview",
     "as_ids",
     "as_numbers",
@@ -296,34 +297,53 @@ def drop_missing(source: Any, column: str) -> tuple["pa.Table", int]:
 
 
 @dataclass(frozen=True)
-class Overview:
-    """The number of rows, and for each column its name, type, share missing, smallest and largest number.
+class ColumnOverview:
+    """A column in numbers.
 
-    Infinite values are numbers too: a column that has one has it as its smallest or largest, as a training would.
+    Args:
+        name: of the column.
+        type: its Arrow type.
+        missing: the share of rows without a value.
+        smallest, largest: number, None where a column holds no numbers. Infinite values are numbers too, as they are to
+            a training.
+        infinite: how many values are infinite, which JSON cannot say otherwise.
+
     """
 
+    name: str
+    type: str
+    missing: float
+    smallest: float | None
+    largest: float | None
+    infinite: int
+
+
+@dataclass(frozen=True)
+class Overview:
+    """The number of rows, and every column in numbers."""
+
     rows: int
-    columns: list[dict[str, Any]]
+    columns: list[ColumnOverview]
 
 
 def overview(source: Any) -> Overview:
     """A summary of every column of a table, which is read whole.
 
-    >>> overview({"gmv": [1.0, None, 3.0]}).columns
-    [{'name': 'gmv', 'type': 'double', 'missing': '33.3 %', 'smallest': '1', 'largest': '3'}]
+    >>> overview({"gmv": [1.0, None, 3.0, 5.0]}).columns
+    [ColumnOverview(name='gmv', type='double', missing=0.25, smallest=1.0, largest=5.0, infinite=0)]
     """
     table = read_table(source)
     return Overview(len(table), [_column_overview(table, name) for name in table.column_names])
 
 
-def _column_overview(table: "pa.Table", name: str) -> dict[str, Any]:
-    types = need("pyarrow").types
+def _column_overview(table: "pa.Table", name: str) -> ColumnOverview:
+    pa, compute = need("pyarrow"), need("pyarrow.compute")
     array = column_array(table, name)
-    missing = f"{100 * array.null_count / max(len(array), 1):.1f} %"
-    smallest = largest = ""
-    if types.is_integer(array.type) or types.is_floating(array.type):
-        numbers = as_numbers(name, array)
-        known = numbers[~np.isnan(numbers)]
-        smallest, largest = (f"{known.min():g}", f"{known.max():g}") if len(known) else ("", "")
+    smallest = largest = None
+    infinite = 0
+    if pa.types.is_integer(array.type) or pa.types.is_floating(array.type):
+        smallest, largest = compute.min_max(array).as_py().values()
+        infinite = compute.sum(compute.is_inf(array)).as_py() or 0
     type_ = str(array.type).removeprefix("large_")
-    return {"name": name, "type": type_, "missing": missing, "smallest": smallest, "largest": largest}
+    missing = array.null_count / max(len(array), 1)
+    return ColumnOverview(name, type_, missing, smallest, largest, infinite)
