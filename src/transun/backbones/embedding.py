@@ -15,6 +15,7 @@ from transun.backbones.activations import Activation, ReLU
 from transun.backbones.backbone import Backbone, Inputs
 from transun.backbones.dropout import Dropout
 from transun.backbones.sharded import ShardedTable, new_table
+from transun.support.arguments import listed
 
 
 class Dimension(ABC):
@@ -114,8 +115,8 @@ class EmbeddingMLP(Backbone):
     bins: int = 32
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "numeric", tuple(self.numeric))
-        object.__setattr__(self, "ranks", tuple(self.ranks))
+        object.__setattr__(self, "numeric", tuple(listed("numeric", self.numeric)))
+        object.__setattr__(self, "ranks", tuple(listed("ranks", self.ranks)))
         object.__setattr__(self, "hidden", tuple(self.hidden))
         kind = type(self).__name__
         columns = self._columns()

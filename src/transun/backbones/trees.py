@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from transun.backbones.backbone import Backbone, Inputs
 from transun.backbones.embedding import named_columns
+from transun.support.arguments import listed
 
 __all__ = ["Tree", "Trees"]
 
@@ -89,7 +90,7 @@ class Trees(Backbone):
     out_features: int = field(default=1, init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "numeric", tuple(self.numeric))
+        object.__setattr__(self, "numeric", tuple(listed("numeric", self.numeric)))
         if not self.ids and not self.bags and not self.numeric:
             raise ValueError("Trees needs at least one column in ids, bags or numeric")
         if self.trees < 0 or self.leaves < 1:

@@ -6,6 +6,7 @@ from typing import Any
 
 from transun.data.columns import open_columns
 from transun.data.table import column_array
+from transun.support.arguments import listed
 from transun.support.extras import need
 
 __all__ = ["fingerprint"]
@@ -26,7 +27,7 @@ def fingerprint(source: Any, columns: Iterable[str]) -> str:
     True
 
     """
-    names = sorted(set(columns))
+    names = sorted(set(listed("columns", columns)))
     parts = {name: [hashlib.sha256() for _ in range(3)] for name in names}
     rows = 0
     for chunk in open_columns(source, [], names).chunks():

@@ -83,6 +83,11 @@ def arrow_table(frame: Any, columns: Iterable[str] | None = None) -> "pa.Table":
         return frame
     # The Arrow interface is the shortest way, and known to more libraries; Modin does not have it.
     has_arrow = hasattr(frame, "__arrow_c_stream__")
+    if _is_series(frame):
+        raise TypeError(
+            f"cannot read a table from a {type(frame).__name__}, which is one column without the others: give a frame, "
+            "or a dict {'name': column}"
+        )
     if not has_arrow and not is_frame(frame):
         raise TypeError(
             f"cannot read a table from {type(frame).__name__}: give a frame of pandas, polars, Arrow, DuckDB or Modin, "
@@ -124,3 +129,8 @@ def _as_narwhals(value: Any) -> Any:
     except narwhals.exceptions.DuplicateError:
         refuse_duplicates([str(name) for name in getattr(value, "column_names", value.columns)])
         raise
+
+
+def _is_series(value: Any) -> bool:
+    narwhals = need("narwhals")
+    return isinstance(narwhals.from_native(value, series_only=True, pass_through=True), narwhals.Series)

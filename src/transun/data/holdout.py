@@ -8,11 +8,12 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from transun.data.row_rules import FromMoment, HashedGroups, HashedRows, RowRule
 from transun.data.split import EmptyPartError, by_hash, by_row, by_time, moment_of, moments
 from transun.data.table import as_times, column_array
+from transun.support.arguments import require_kind
 from transun.support.extras import need
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ __all__ = [
     "calibration_seed",
     "parse_hold_out",
     "recommend_hold_out",
+    "require_hold_out",
 ]
 
 # Ids with more values than this are probably those of users, shops or items, of which new ones appear.
@@ -106,6 +108,12 @@ class HoldOut(ABC):
             return self.split(table, share, seed)
         except EmptyPartError:
             return table, None
+
+
+def require_hold_out(by: Any) -> None:
+    """Raise a `TypeError` if the argument `by` of a split is something else, such as its text on a command line."""
+    remedy = "write HoldOutRows(), HoldOutTime('column') or HoldOutGroups('column') of transun.data"
+    require_kind("by", by, HoldOut, remedy)
 
 
 @dataclass(frozen=True)

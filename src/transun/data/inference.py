@@ -15,6 +15,7 @@ from transun.data.kinds import Bag, Datetime, Id, Kind, Lists, Number, Numbered,
 from transun.data.schema import holds_lists, require_columns
 from transun.data.table import as_numbers, as_times, column_array, read_table, targets
 from transun.data.text_values import looks_numeric
+from transun.support.arguments import listed
 from transun.support.arrays import Floats
 from transun.support.extras import need
 
@@ -102,7 +103,7 @@ def guess(
     """The features that `infer` fits, not fitted yet; arguments as there."""
     y = targets(table, target)
     declared = dict(columns or {})
-    taken = {target, *require_columns(table.column_names, exclude), *([weight] if weight else [])}
+    taken = {target, *require_columns(table.column_names, listed("exclude", exclude)), *([weight] if weight else [])}
     taken |= {source for name, kind in declared.items() for source in kind.sources(name)}
     candidates = [name for name in table.column_names if name not in taken]
     guesses = _numbered(table, candidates)

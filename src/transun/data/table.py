@@ -18,6 +18,7 @@ from transun.data.formats import TableSource, find_files
 from transun.data.frames import arrow_table
 from transun.data.schema import holds_lists, holds_numbers, refuse_duplicates, require_columns
 from transun.data.text_values import WRITE_NUMBERS, looks_numeric
+from transun.support.arguments import listed
 from transun.support.arrays import refuse_reordered
 from transun.support.extras import need
 from transun.support.paths import as_path, is_path
@@ -60,7 +61,7 @@ def read_table(source: Any, columns: Iterable[str] | None = None, *, verbatim: C
     1
 
     """
-    wanted = None if columns is None else tuple(columns)
+    wanted = None if columns is None else tuple(listed("columns", columns))
     if is_path(source):
         table = _from_path(as_path(source), wanted, verbatim)
     elif isinstance(source, TableSource):

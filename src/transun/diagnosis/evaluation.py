@@ -27,6 +27,7 @@ from transun.diagnosis.result import Assessment, ModelAssessment
 from transun.diagnosis.segmentation import Segmentation
 from transun.diagnosis.total_noise import noise_of, unit_errors
 from transun.metrics import STANDARD
+from transun.support.arguments import listed
 from transun.support.arrays import Floats, Integers
 from transun.support.extras import need
 from transun.support.group import Group
@@ -280,7 +281,7 @@ def evaluate_held_out(
 
 def segment_columns(trained: TableModel, by: Sequence[str]) -> tuple[str, ...]:
     """The columns of segments, each once; the target among them is an error."""
-    columns = tuple(dict.fromkeys(by))
+    columns = tuple(dict.fromkeys(listed("by", by)))
     if trained.target in columns:
         raise ValueError(
             f"segments by the target {trained.target!r} would call every model biased, since what turned out high was "

@@ -22,6 +22,7 @@ from transun.diagnosis.reading import ColumnNames, ColumnRows
 from transun.diagnosis.result import CorrectionResult, DiagnosedData, Diagnosis
 from transun.diagnosis.retransformation import retransformation_test
 from transun.diagnosis.shape import effective_rows, shape_of
+from transun.support.arguments import listed
 from transun.support.arrays import refuse_reordered
 
 __all__ = ["diagnose", "diagnose_rows", "diagnose_table"]
@@ -94,7 +95,7 @@ def diagnose_table(
         progress: True or False shows a bar or does not; None shows it on a terminal.
 
     """
-    names = ColumnNames(target, pred, weight, tuple(dict.fromkeys(by)), exposure)
+    names = ColumnNames(target, pred, weight, tuple(dict.fromkeys(listed("by", by))), exposure)
     _check(names)
     title = name if name is not None else str(source) if isinstance(source, str) or hasattr(source, "name") else "data"
     return _diagnose(open_columns(source, names.numbers, names.by), names, title, progress)
@@ -130,7 +131,7 @@ def diagnose_rows(
     2.0
 
     """
-    names = ColumnNames(target, pred, weight, tuple(dict.fromkeys(by)))
+    names = ColumnNames(target, pred, weight, tuple(dict.fromkeys(listed("by", by))))
     _check(names)
     require_columns(rows.schema.names, names.by)
     require_numbers(rows.schema, names.numbers)

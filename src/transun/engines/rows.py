@@ -12,6 +12,7 @@ from transun.data.columns import Chunk, S
 from transun.data.schema import given_names, require_columns
 from transun.diagnosis import Diagnosis, diagnose_rows
 from transun.diagnosis.evaluation import Evaluation, evaluate_rows
+from transun.support.arguments import listed
 from transun.support.extras import need
 from transun.tables.model import TableModel
 
@@ -79,7 +80,7 @@ class EngineRows(ABC):
             name: of the data, in reports.
 
         """
-        return diagnose_rows(self._only(target, pred, *by, weight), target, pred, by, weight, name=name)
+        return diagnose_rows(self._only(target, pred, *listed("by", by), weight), target, pred, by, weight, name=name)
 
     def evaluate(self, model: TableModel, by: Sequence[str] = ()) -> Evaluation:
         """Predict the rows and assess the predictions against the model's target column.
@@ -89,7 +90,7 @@ class EngineRows(ABC):
             by: columns of segments.
 
         """
-        return evaluate_rows(model, self._only(*model.sources, model.target, *by, model.weight), by)
+        return evaluate_rows(model, self._only(*model.sources, model.target, *listed("by", by), model.weight), by)
 
     def _only(self, *columns: str | None) -> Self:
         return self.select(require_columns(self.schema.names, given_names(*columns)))

@@ -19,6 +19,7 @@ from transun.estimators.cross_fitting import OutOfFold, predict_1d, split_rows
 from transun.estimators.meta_regressor import MetaRegressor, require_prefit
 from transun.estimators.rows import TrainingRows, feature_names, read_features
 from transun.estimators.target import to_tensor
+from transun.support.arguments import listed
 from transun.support.arrays import Floats, distinct
 from transun.tables.served_model import ServedColumns, WithLookups
 from transun.transforms import Identity
@@ -156,7 +157,9 @@ class MulticalibratedRegressor(MetaRegressor):
         table = read_features(self, X, reset=False)
         if self.by is None:
             return table
-        names = [table.column_names[each] if isinstance(each, (int, np.integer)) else each for each in self.by]
+        names = [
+            table.column_names[each] if isinstance(each, (int, np.integer)) else each for each in listed("by", self.by)
+        ]
         missing = [name for name in names if name not in table.column_names]
         if missing:
             raise ValueError(f"by names {missing[0]!r}, and X has {', '.join(table.column_names)}")

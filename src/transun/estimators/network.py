@@ -28,7 +28,7 @@ from transun.tables.plan import make_plan
 from transun.tables.training import train_plan
 from transun.training.history import History
 from transun.training.optimisers import constant
-from transun.training.recipe import Recipe
+from transun.training.recipe import Recipe, require_recipe
 from transun.training.tracking import Tracker
 
 __all__ = ["NetworkRegressor"]
@@ -210,6 +210,7 @@ class NetworkRegressor(IntervalMixin, RegressorMixin, ValueParameters):  # type:
     def _labelled(self, X: Any, y: Any, sample_weight: Any, *, reset: bool, weighted: bool = False) -> TrainingRows:
         if self.head is not None and not isinstance(self.head, Head):
             raise TypeError(f"head must be a Head such as LogSUN(), got {self.head!r}")
+        require_recipe(self._value_of("recipe"))
         refuse_reordered(X=X, y=y, sample_weight=sample_weight)
         target = check_target(y, self)
         table = read_features(self, X, reset=reset)

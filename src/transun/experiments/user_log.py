@@ -8,6 +8,7 @@ import numpy as np
 
 from transun.data.magnitude import refuse_vanishing, require_squarable
 from transun.data.table import as_numbers, column_array, read_table
+from transun.support.arguments import listed
 from transun.support.arrays import Flags, Floats, Integers
 from transun.support.extras import need
 
@@ -53,7 +54,7 @@ class LogColumns:
 
     def __post_init__(self) -> None:
         single = [self.user, self.value, self.arm, self.per, self.before, self.predicted, self.id]
-        named = [name for name in [*single, *self.by] if name is not None]
+        named = [name for name in [*single, *listed("by", self.by)] if name is not None]
         twice = next((name for name in named if named.count(name) > 1), None)
         if twice is not None:
             raise ValueError(f"column {twice!r} is named for two purposes: name a column for each")

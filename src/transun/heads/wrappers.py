@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from transun.heads.head import Head, RankingPairs, Raw, Wrapper, check_targets
+from transun.support.arguments import listed
 from transun.transforms import Affine, Compose, Identity
 
 
@@ -84,7 +85,7 @@ class Ranked(Wrapper):
         super().__init__(inner)
         if not strength >= 0.0:
             raise ValueError(f"Ranked needs strength >= 0, got {strength}")
-        self.on, self.strength = tuple(on), strength
+        self.on, self.strength = tuple(listed("on", on)), strength
 
     @property
     def rowwise(self) -> bool:

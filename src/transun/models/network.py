@@ -11,8 +11,9 @@ from torch import Tensor, nn
 
 from transun.backbones import Backbone, Inputs
 from transun.heads import Branch, Head, Raw
+from transun.support.arguments import require_kind
 
-__all__ = ["Model", "Network"]
+__all__ = ["Model", "Network", "require_base"]
 
 # Rows of one member that are predicted at a time.
 _CPU_ROWS, _GPU_ROWS = 1 << 13, 1 << 16
@@ -288,3 +289,8 @@ def _output(in_features: int, width: int, members: int) -> nn.Linear | MemberLin
         output = nn.Linear(in_features, width)
     nn.init.zeros_(output.bias)
     return output
+
+
+def require_base(base: Any) -> None:
+    """Raise a `TypeError` if the argument `base` of a training is something else, such as a model of a table."""
+    require_kind("base", base, Model, "give the .model of a TableModel")

@@ -23,6 +23,7 @@ from transun.data.schema import require_columns
 from transun.data.seen_rows import SeenRows
 from transun.data.stream import ParquetStream
 from transun.data.vocabulary import IdCounts
+from transun.support.arguments import listed
 from transun.support.arrays import Integers
 from transun.support.extras import need
 from transun.support.group import current_group
@@ -178,19 +179,20 @@ def survey_folder(
 
     """
     split.rule.refuse_target(target)
+    excluded, kept_columns = listed("exclude", exclude), listed("keep", keep)
     format, paths = find_files(path)
     if format is not PARQUET:
         raise ValueError(f"{path} holds no Parquet files, which alone can be streamed for training: convert it first")
-    files, excluded = ParquetFiles(paths), list(exclude)
+    files = ParquetFiles(paths)
     weights = [name for name in (weight, exposure) if name]
     names = list(files.contents)
-    require_columns(names, [target, *weights, *excluded, *keep, *split.rule.columns])
+    require_columns(names, [target, *weights, *excluded, *kept_columns, *split.rule.columns])
     known = Finite(target)
     spread = _spread_rows(files, names, known)
     if features is None:
         features = guess(spread, target, weight=weight, exclude=[*excluded, *([exposure] if exposure else [])])
     sources = list(dict.fromkeys([*features.sources, target, *weights]))
-    columns = list(dict.fromkeys([*sources, *keep, *split.rule.columns]))
+    columns = list(dict.fromkeys([*sources, *kept_columns, *split.rule.columns]))
     capacity = _sample_rows(spread.select(columns))
     learned = max(sum(files.rows) * (1.0 - split.test_share), 1.0)
     calibrating = min(split.calibration_share, capacity / learned)

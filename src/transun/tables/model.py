@@ -21,7 +21,7 @@ from transun.models.network import Model
 from transun.models.row_intervals import RowIntervals
 from transun.training.evaluation import evaluate, predict
 from transun.training.history import History
-from transun.training.recipe import Recipe
+from transun.training.recipe import Recipe, require_recipe
 from transun.training.tracking import Tracker
 from transun.training.validated import fit_with_validation
 
@@ -205,6 +205,7 @@ class TableModel:
         progress: bool | None = None,
     ) -> "TableModel":
         """Continue training with the rows of another day: new ids get vectors of their own, old ones keep theirs."""
+        require_recipe(recipe)
         table = read_table(source, verbatim=self.features.types)
         features = self.features.grow(table)
         sizes = {name: size for name, size in {**features.ids, **features.bags}.items() if isinstance(size, int)}

@@ -22,6 +22,7 @@ from transun.heads import GTS, Head
 from transun.metrics.spread import skewness
 from transun.models import spec
 from transun.schemes import ReciprocalTarget
+from transun.support.arguments import listed
 from transun.support.arrays import Floats, Integers
 from transun.support.suggest import did_you_mean
 from transun.support.text_form import dumps
@@ -182,7 +183,7 @@ def make_plan(
         raise ValueError(f"target and weight are the same column {target!r}: name two")
     if exposure is not None and exposure in (target, weight):
         raise ValueError(f"the exposure {exposure!r} is also the target or the weight: name a column of its own")
-    if target in (excluded := list(exclude)):
+    if target in (excluded := listed("exclude", exclude)):
         raise ValueError(f"the target {target!r} cannot be excluded: it is never a feature anyway")
     if features is not None and excluded:
         raise ValueError("exclude is for guessed features: leave the columns out of the ones you pass instead")

@@ -16,6 +16,7 @@ from transun.data.columns import WHOLE_BELOW, Chunk, Columns, open_columns
 from transun.data.schema import MissingColumnError, given_names
 from transun.data.shift import TableShift
 from transun.models.network import Model
+from transun.support.arguments import listed
 from transun.support.progress import Progress
 from transun.support.text_form import dumps
 from transun.tables.model import TableModel
@@ -82,7 +83,7 @@ def predict_in_chunks(
 
     """
     check_levels(trained.model, quantiles)
-    wanted = given_names(*numbers, *keep)
+    wanted = given_names(*listed("numbers", numbers), *listed("keep", keep))
     columns = _open(trained, source, list(numbers), wanted, keep if verbatim else ())
     with Progress(label, columns.size, progress) as bar:
         for chunk in columns.chunks():

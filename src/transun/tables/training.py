@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from transun.backbones import Backbone
 from transun.data import Dataset, Features, HoldOut, HoldOutRows, ParquetStream, read_table
-from transun.data.holdout import Split, calibration_seed
+from transun.data.holdout import Split, calibration_seed, require_hold_out
 from transun.data.schema import require_columns
 from transun.data.seen_rows import SeenRows
 from transun.data.split import EmptyPartError
 from transun.heads import Head
-from transun.models.network import Model
+from transun.models.network import Model, require_base
+from transun.support.arguments import listed, require_kind
 from transun.support.group import current_group
 from transun.support.memory import return_freed_memory
 from transun.support.paths import as_path
@@ -22,7 +23,7 @@ from transun.tables.plan import Only, Plan, make_plan
 from transun.training.history import History
 from transun.training.loop import FitOptions
 from transun.training.multicalibration import multicalibrate
-from transun.training.recipe import Recipe
+from transun.training.recipe import Recipe, require_recipe
 from transun.training.tracking import Tracker
 from transun.training.validated import fit_with_validation
 
@@ -90,6 +91,13 @@ def train(
     True
 
     """
+    require_recipe(recipe)
+    require_hold_out(by)
+    if features is not None:
+        require_kind("features", features, Features, "write features=Features({'column': Id()})")
+    if base is not None:
+        require_base(base)
+    exclude = listed("exclude", exclude)
     only = "network" if base else only
     options = FitOptions(base=base, resume=resume, tracker=tracker, progress=progress)
     if is_streamed(source, stream):
@@ -263,6 +271,7 @@ def hold_out(source: Any, test_share: float, seed: int, by: HoldOut = HoldOutRow
     [5]
 
     """
+    require_hold_out(by)
     require_test_share(test_share)
     table = read_table(source)
     require_columns(table.column_names, by.columns)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from transun.backbones.backbone import Inputs, Span, spanning
 from transun.backbones.sharded import shards_in
-from transun.models.network import Model
+from transun.models.network import Model, require_base
 from transun.support.device import require_device
 from transun.support.group import Group, current_group
 from transun.support.progress import Progress
@@ -27,7 +27,7 @@ from transun.training.evaluation import some_rows
 from transun.training.finish import only_bias_branches, require_finish
 from transun.training.history import History, LossLog, Step, to_step
 from transun.training.interrupt import Interrupt
-from transun.training.recipe import Recipe
+from transun.training.recipe import Recipe, require_recipe
 from transun.training.resume import ResumeFile, TrainingState, finish_file
 from transun.training.rowwise import OptimiserStep
 from transun.training.threads import limited_threads
@@ -92,6 +92,9 @@ def fit(
     (2, 2.0)
 
     """
+    require_recipe(recipe)
+    if base is not None:
+        require_base(base)
     if recipe.finish:
         require_finish(model, recipe.finish, valid)
     group = current_group()

@@ -7,13 +7,14 @@ from typing import Any
 
 from transun.data import Dataset
 from transun.metrics import RMSE, Metric
+from transun.support.arguments import require_kind
 from transun.support.device import check_device
 from transun.support.text_form import dumps
 from transun.training.averaging import EMA, Averaging
 from transun.training.engine import Eager, Engine
 from transun.training.optimisers import Adam, Optimiser, constant, linear
 
-__all__ = ["Recipe", "plain_recipe"]
+__all__ = ["Recipe", "plain_recipe", "require_recipe"]
 
 # A check costs as much as training on a third of the validation rows.
 _ROWS_PER_CHECK = 1 << 16
@@ -129,6 +130,11 @@ class Recipe:
     def checks(self, rows: int) -> int:
         """Checks of the validation rows an epoch when there are so many training rows."""
         return self.checks_per_epoch or max(1, round(rows / _ROWS_PER_CHECK))
+
+
+def require_recipe(recipe: Any) -> None:
+    """Raise a `TypeError` if the argument `recipe` of a training is something else, such as a dict of settings."""
+    require_kind("recipe", recipe, Recipe, "write recipe=Recipe(budget=10)")
 
 
 def plain_recipe(**changes: Any) -> Recipe:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from transun.data.magnitude import refuse_vanishing, require_squarable
 from transun.data.schema import given_names, require_columns
 from transun.data.table import as_ids, as_numbers, as_times, column_array
+from transun.support.arguments import listed
 from transun.support.arrays import Floats, Integers
 from transun.support.extras import need
 from transun.watching.watch import PredictedRows
@@ -50,6 +51,9 @@ class WatchColumns:
     target: str
     arrived: str | None = None
     by: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        listed("by", self.by)
 
 
 @dataclass(frozen=True)
