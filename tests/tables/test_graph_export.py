@@ -14,6 +14,7 @@ import torch
 
 from transun import GTS, MSE, ZILN, Features, LogMSE, LogSUN, Recipe, Scaled, calibrate, train
 from transun.corrections import BinnedSmearing
+from transun.integrations.served_table import ServedTable
 from transun.tables import graph_export
 from transun.tables.graph_export import export
 from transun.tables.model import TableModel, embedding_mlp, tabm
@@ -317,12 +318,31 @@ def test_empty_text_is_the_same_in_a_frame_in_files_and_in_a_graph(tmp_path):
     assert len(np.unique(by_graph)) == 3
 
 
-def test_a_column_called_like_an_output_is_refused(tmp_path):
+def test_a_column_called_like_an_output_keeps_its_name(tmp_path):
+    """Another model's prediction is a feature that many tables have; inputs and outputs of ONNX share their names."""
     pytest.importorskip("onnxscript")
-    table = {"prediction": ["a", "b"] * 20, "gmv": [1.0, 3.0] * 20}
-    model = train(table, "gmv", MSE(), recipe=Recipe(epochs=1), progress=False)
-    with pytest.raises(ValueError, match="column 'prediction' has the name of an output"):
-        export(model, tmp_path / "m.onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    rows = {
+        "prediction": list(np.linspace(0.1, 9.7, 40)),
+        "original": ["a", "b"] * 20,
+        "model_original": ["c"] * 20 + ["d"] * 20,
+    }
+    model = train(rows | {"gmv": [1.0, 3.0] * 20}, "gmv", LogSUN(), recipe=Recipe(epochs=1), progress=False)
+    names = ["model_prediction", "model_model_original"]
+    columns = {name: np.array(values, float if name == "prediction" else object) for name, values in rows.items()}
+    exported = export(model, tmp_path / "model.onnx")
+    assert exported.outputs == names
+    session = runtime.InferenceSession(tmp_path / "model.onnx")
+    document = json.loads(session.get_modelmeta().custom_metadata_map["transun"])
+    assert [(entry["kind"], entry["name"]) for entry in document["outputs"]] == [
+        ("prediction", names[0]),
+        ("original", names[1]),
+    ]
+    predicted = model.predict(rows).numpy()
+    np.testing.assert_allclose(session.run([names[0]], columns)[0], predicted, rtol=1e-5)
+    served = ServedTable(session)
+    np.testing.assert_allclose(served.predict(columns), predicted, rtol=1e-5)
+    assert export(model, tmp_path / "model.pt2").outputs == names
 
 
 class Bare(GTS):

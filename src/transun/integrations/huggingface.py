@@ -49,5 +49,5 @@ def write_hub_folder(model: str | Path, folder: str | Path) -> Exported:
     weights = folder / describe_model(folder).file
     tensors = dict.fromkeys(sorted(trained.model.state_dict()), weights.name)
     write_json(folder / _INDEX, {"metadata": {"total_size": weights.stat().st_size}, "weight_map": tensors})
-    write_text(folder / _CARD, model_card(trained, certificate, exported.inputs, GRAPH))
+    write_text(folder / _CARD, model_card(trained, certificate, exported.inputs, GRAPH, exported.outputs[0]))
     return exported

@@ -39,12 +39,12 @@ class ServedTable:
         """
         inputs = {each["name"]: to_input(column(data, each["name"]), each) for each in self.document["inputs"]}
         output = (params or {}).get("output", "prediction")
-        outputs = [each["name"] for each in self.document["outputs"]]
+        outputs = {each["kind"]: each["name"] for each in self.document["outputs"]}
         if output not in outputs:
             raise ValueError(f"there is no output {output!r}: take one of {', '.join(outputs)}")
         # A column that the network does not use is no input of the graph.
         used = {each.name: inputs[each.name] for each in self.session.get_inputs()}
-        values: np.ndarray = self.session.run([output], used)[0].astype(np.float64)
+        values: np.ndarray = self.session.run([outputs[output]], used)[0].astype(np.float64)
         return values
 
 

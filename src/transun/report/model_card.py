@@ -28,7 +28,11 @@ _LIMITS = (
 
 
 def model_card(
-    trained: TableModel, certificate: Certificate | None, inputs: Sequence[Mapping[str, Any]], graph: str
+    trained: TableModel,
+    certificate: Certificate | None,
+    inputs: Sequence[Mapping[str, Any]],
+    graph: str,
+    output: str = "prediction",
 ) -> str:
     """The card as Markdown: what the model predicts, how right its totals are, how it is used, what it reads.
 
@@ -40,6 +44,7 @@ def model_card(
         inputs: name, dtype, shape and meaning of every input of the exported graph.
         graph: the name of the file of the graph.
 
+        output: the name that the prediction has there.
     """
     target = visible(trained.target)
     exposure = trained.exposure
@@ -50,7 +55,7 @@ def model_card(
             f"{per_unit} from {len(trained.features.sources)} columns of a table. Head: `{dumps(trained.model.head)}`."
         ],
         "How right its totals are": [_NOT_CERTIFIED] if certificate is None else _measured(certificate),
-        "Use": [_usage(inputs, graph)],
+        "Use": [_usage(inputs, graph, output)],
         "Columns": [_columns(inputs)],
         "Limits": [_LIMITS],
     }
@@ -109,7 +114,7 @@ def _texts(name: str, measured: Measured) -> list[str]:
     return [metric_text(name, value) for value in (measured.value, measured.low, measured.high)]
 
 
-def _usage(inputs: Sequence[Mapping[str, Any]], graph: str) -> str:
+def _usage(inputs: Sequence[Mapping[str, Any]], graph: str, output: str) -> str:
     names = ", ".join(f"{json.dumps(visible(each['name']))}: ..." for each in inputs[:2])
     more = ", ..." if len(inputs) > 2 else ""
     return f"""With transun, which executes nothing from these files:
@@ -127,7 +132,7 @@ Without transun, by onnxruntime alone; `{graph}.json` describes the inputs:
 import onnxruntime
 
 session = onnxruntime.InferenceSession("{graph}")
-(prediction,) = session.run(["prediction"], {{{names}{more}}})
+(prediction,) = session.run(["{output}"], {{{names}{more}}})
 ```"""
 
 

@@ -44,7 +44,8 @@ class Exported:
         document: a JSON file that documents the inputs and the outputs of the graph; the graph holds the same text.
         difference: the largest relative difference between predictions of the graph and of the model.
         inputs: name, dtype, shape and meaning of every input.
-        outputs: the names of the outputs.
+        outputs: the names of the outputs: `prediction`, then `original` and `quantiles` where they are asked for; each
+            with `model_` before it where a column of the table is called so.
         features: a JSON file of the features, by which `Features.encode` makes the inputs that are no raw columns; None
             where all inputs are raw columns.
 
@@ -112,7 +113,7 @@ def export(
         "target": trained.target,
         "exposure": trained.exposure,
         "inputs": inputs,
-        "outputs": [_describe_output(name, trained, quantiles) for name in served.outputs],
+        "outputs": [_describe_output(*output, trained, quantiles) for output in served.outputs.items()],
         "certificate": None if certificate is None else certificate_json(certificate),
         "versions": {"transun": __version__, "torch": str(torch.__version__)},
     }
@@ -131,7 +132,7 @@ def export(
         )
     document = path.with_suffix(path.suffix + ".json")
     write_json(document, content | {"max_relative_difference": difference})
-    return Exported(path, document, difference, inputs, served.outputs, features)
+    return Exported(path, document, difference, inputs, list(served.outputs.values()), features)
 
 
 def require_format(path: Path) -> None:
@@ -146,7 +147,7 @@ def _format_of(path: Path) -> Any:
     return next((format_ for ending, format_ in _FORMATS.items() if path.name.endswith(ending)), None)
 
 
-def _describe_output(name: str, trained: TableModel, quantiles: Sequence[float]) -> dict[str, Any]:
+def _describe_output(kind: str, name: str, trained: TableModel, quantiles: Sequence[float]) -> dict[str, Any]:
     target = trained.target
     if trained.exposure is not None:
         target = f"{target} over the input {trained.exposure}"
@@ -155,8 +156,8 @@ def _describe_output(name: str, trained: TableModel, quantiles: Sequence[float])
         "prediction": (f"an estimate of the mean of {target}", []),
         "original": (f"the prediction of {target} before debiasing", []),
         "quantiles": (f"quantiles of {target} at the levels {levels}", [len(quantiles)]),
-    }[name]
-    return {"name": name, "dtype": "float32", "shape": ["batch", *width], "meaning": meaning}
+    }[kind]
+    return {"name": name, "kind": kind, "dtype": "float32", "shape": ["batch", *width], "meaning": meaning}
 
 
 def _trace(served: nn.Module, inputs: Mapping[str, Tensor]) -> torch.export.ExportedProgram:
@@ -204,9 +205,9 @@ def _compare(trained: TableModel, served: ServedModel, predict: Predict) -> floa
         actual = predict(values)
         exposures = [] if served.exposure is None else [served.exposure.name]
         columns = {each: torch.from_numpy(values[each]) for each in exposures}
-        for name, expected in reference.to_amounts(reference.read(x), columns).items():
-            wanted = expected.double().numpy()
-            difference = np.abs(actual[name].astype(np.float64) - wanted) / np.abs(wanted).clip(_SMALLEST)
+        for kind, expected in reference.to_amounts(reference.read(x), columns).items():
+            wanted, made = expected.double().numpy(), actual[served.outputs[kind]].astype(np.float64)
+            difference = np.abs(made - wanted) / np.abs(wanted).clip(_SMALLEST)
             largest = max(largest, float(difference.max()) if np.isfinite(difference).all() else float("inf"))
     return largest
 

@@ -62,9 +62,7 @@ def write_onnx(
 
     """
     onnx = need("onnx")
-    inputs, coded, outputs = served.inputs, served.coded_inputs, served.outputs
-    if clash := [each.name for each in inputs if each.name in outputs]:
-        raise ValueError(f"the column {clash[0]!r} has the name of an output of the graph: rename it in the table")
+    inputs, coded, outputs = served.inputs, served.coded_inputs, list(served.outputs.values())
     # The names of torch must not meet the names of columns.
     prefix = "graph/"
     while any(each.name.startswith(prefix) for each in inputs):

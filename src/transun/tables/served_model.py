@@ -1,6 +1,6 @@
 """A table model as one module for serving: raw columns in, predictions out."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import cast
 
 import numpy as np
@@ -76,6 +76,10 @@ class ServedModel(ServedColumns):
         super().__init__(columns)
         self.model = model
         self.original, self.levels, self.exposure = original, tuple(levels), exposure
+        asked = ["prediction", *(["original"] if original else []), *(["quantiles"] if levels else [])]
+        columns_read = {each.name for each in self.inputs}
+        self.outputs = {kind: _unlike(kind, columns_read) for kind in asked}
+        """What is put out, in order, and its name in the graph; a column of the table that is called so keeps it."""
 
     @property
     def coded_inputs(self) -> dict[str, GraphInput]:
@@ -83,14 +87,10 @@ class ServedModel(ServedColumns):
         columns = super().coded_inputs
         return columns if self.exposure is None else columns | {self.exposure.name: self.exposure}
 
-    @property
-    def outputs(self) -> list[str]:
-        """The names of what `forward` returns, in order."""
-        return ["prediction", *(["original"] if self.original else []), *(["quantiles"] if self.levels else [])]
-
     def forward(self, columns: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Predictions (B,), those before debiasing (B,), and quantiles (B, levels), as far as they are asked for."""
-        return self.to_amounts(self.read(super().forward(columns)), columns)
+        amounts = self.to_amounts(self.read(super().forward(columns)), columns)
+        return {self.outputs[kind]: amount for kind, amount in amounts.items()}
 
     def to_amounts(self, outputs: Mapping[str, Tensor], columns: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Outputs that are rates times the exposures of the rows; unchanged where there is no exposure."""
@@ -117,6 +117,11 @@ class ServedModel(ServedColumns):
             by_level = values.reshape(-1, count).unbind(1)
             outputs["quantiles"] = torch.stack([model.over_members(each) for each in by_level], 1)
         return outputs
+
+
+def _unlike(name: str, taken: Collection[str]) -> str:
+    """The name itself, or with `model_` before it, as often as it takes to be unlike every name that is taken."""
+    return name if name not in taken else _unlike(f"model_{name}", taken)
 
 
 def _key(number: int, each: GraphInput) -> str:
