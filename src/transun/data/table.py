@@ -128,7 +128,8 @@ def column_array(table: "pa.Table", name: str) -> "pa.Array":
     """
     pa, compute = need("pyarrow"), need("pyarrow.compute")
     # The names of all columns are asked for only where one is missing: a wide table has thousands of them.
-    index = table.schema.get_field_index(name)
+    # Whoever names a column by a number, or by nothing, shall read which there are.
+    index = table.schema.get_field_index(name) if isinstance(name, str) else -1
     column = values_of(table.column(index if index >= 0 else require_columns(table.column_names, [name])[0]))
     if pa.types.is_floating(column.type):
         column = compute.if_else(compute.is_nan(column), None, column)
