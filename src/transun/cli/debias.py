@@ -86,7 +86,11 @@ def debias(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", parser=as_path, metavar="PATH", help="Folder of the new model, or file of the corrected table."
+            "--out",
+            parser=as_path,
+            metavar="PATH",
+            help="Folder of the new model, by default debiased, or file of the corrected table, by default "
+            "corrected.parquet.",
         ),
     ] = None,
     stream: Stream = None,
@@ -98,8 +102,9 @@ def debias(
 
     A table gets a column "corrected": rows with a target by a correction learned from the other folds, rows without one
     by a correction learned from all rows with one. With --by, a correction that makes totals right in every segment of
-    these columns is tried too: --method multicalibration insists on it. A model keeps its weights as the start and
-    gains a branch that learns its bias (GTS).
+    these columns is tried too: --method multicalibration insists on it. A model starts from its weights, gains a
+    branch that learns its bias (GTS), and gets a new certificate. --target, --pred, --weight, --exposure and --method
+    are for tables, and the options of training for models.
     Exit codes: 0 done, 2 a mistake in the call or the data, 130 interrupted.
 
     Example: transun debias scored.csv --target gmv --pred predicted --out corrected.parquet

@@ -51,7 +51,7 @@ def evaluate(
     intervals, as in tre_high, with numbers; noise is how well the total can be known at all. It may use abs, and, or.
     Exit codes: 0 done, 1 a requirement is broken, 2 a mistake in the call or the data, 130 interrupted.
 
-    Example: transun evaluate model orders.csv --by country --require "pgr_high >= 0.2 and nrmse < 100"
+    Example: transun evaluate model orders.csv --by country --require "tre <= 0.2 and nrmse < 2"
     """
     from transun.models.requirements import Requirement
 

@@ -70,14 +70,17 @@ def fit(
     finish: Finish = 0,
     budget: Budget = None,
     only: Annotated[
-        str | None, typer.Option("--only", help='Train "trees" or a "network" alone; by default both are mixed.')
+        str | None, typer.Option("--only", help='Train "trees" or a "network" alone; by default an ensemble of both.')
     ] = None,
     monitor: Monitor = "RMSE",
     device: Device = None,
     engine: Engine = "Eager()",
     balance: Annotated[
         bool | None,
-        typer.Option("--balance/--no-balance", help="A last factor for the total; by default if no --head is given."),
+        typer.Option(
+            "--balance/--no-balance",
+            help="Multiply predictions by a last factor that makes the total right; by default if no --head is given.",
+        ),
     ] = None,
     stream: Stream = None,
     unit: Unit = "",
@@ -88,7 +91,7 @@ def fit(
 ) -> None:
     """Train an unbiased model on a table, prove its totals on rows held out, and save both.
 
-    The model is a mixture of boosted trees and a network; validation rows decide the shares.
+    The model is an ensemble of boosted trees and a network: a mean of their predictions, weighted by validation rows.
     Columns are read as ids, numbers, times or lists by what they hold; the plan is printed with reasons. The folder
     gets the model, a bias certificate and a report. Ctrl-C keeps the state, and --resume continues to the same result.
     Parquet files larger than an eighth of the free memory are streamed: the network reads all rows, trees a sample.

@@ -78,7 +78,10 @@ By = Annotated[
 ]
 Cluster = Annotated[
     str | None,
-    typer.Option("--cluster", help="Column of customers or households, where rows of one of them are alike."),
+    typer.Option(
+        "--cluster",
+        help="Column of customers or households, whose rows are alike; intervals then count these and not rows.",
+    ),
 ]
 MaxUnseen = Annotated[
     float | None,
@@ -130,19 +133,17 @@ Finish = Annotated[
     typer.Option(
         "--finish",
         min=0,
-        help="Epochs afterwards in which the bias branch alone is trained; kept where validation rows find it better.",
+        help="Epochs after training in which the bias branch alone learns; kept if validation rows find it better.",
     ),
 ]
 Budget = Annotated[
     float | None,
-    typer.Option("--budget", help="Seconds of training, at most; the clock then decides how much is tried."),
+    typer.Option("--budget", help="Seconds of training, at most; the result then depends on the speed of the machine."),
 ]
 Monitor = Annotated[
     str, typer.Option("--monitor", help="Metric of the validation rows that early stopping compares weights by.")
 ]
-Device = Annotated[
-    str | None, typer.Option("--device", help='Where to train, such as "cuda"; by default the processor.')
-]
+Device = Annotated[str | None, typer.Option("--device", help='Where to train, such as "cuda"; by default the CPU.')]
 Engine = Annotated[
     str, typer.Option("--engine", help="How losses are computed: Eager() or, on a GPU, Compiled('bfloat16').")
 ]

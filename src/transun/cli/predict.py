@@ -54,9 +54,9 @@ def predict(
 
     The data needs the columns that the model was trained with, which are read in the types that they had in training.
     Ids that training did not see share one vector, and are counted. Kept columns of a CSV file are written to CSV as
-    they are. Quantiles need a head with a law of y, such as LogNormal(). Intervals do not: they come from rows that
-    `fit` held out, and hold at every level of the prediction. Where the model's certificate allows it, a line says what
-    the rows add up to, with an interval; `transun total` does this better, from labelled rows.
+    they are. Quantiles need a head that learns a distribution, such as LogNormal(). Intervals do not: they come from
+    rows that `fit` held out, and hold at every level of the prediction. Where the model's certificate allows it, a line
+    says what the rows add up to, with an interval; `transun total` does this better, from labelled rows.
 
     Exit codes: 0 done, 2 a mistake in the call or the data, 130 interrupted; a failed run leaves no file.
 

@@ -21,7 +21,8 @@ def total(
     by: By = None,
     cluster: Cluster = None,
     weight: Annotated[
-        str | None, typer.Option("--weight", help="Column that says how often a row counts; by default the model's.")
+        str | None,
+        typer.Option("--weight", help="Column by which amounts are multiplied in the total; by default the model's."),
     ] = None,
     exposure: ModelExposure = None,
     level: Annotated[float, typer.Option("--level", help="Level of the intervals.")] = 0.95,

@@ -32,12 +32,13 @@ def watch(
     pred: Annotated[str, typer.Option("--pred", help="Column of the predictions.")] = "prediction",
     arrived: Annotated[
         str | None,
-        typer.Option("--arrived", help="Column of the times at which amounts became known; else without delay."),
+        typer.Option("--arrived", help="Column of the times at which amounts became known; without it, at once."),
     ] = None,
     by: By = None,
     every: Annotated[str, typer.Option("--every", help="Length of a period: day, week or month.")] = "day",
     since: Annotated[
-        str | None, typer.Option("--since", help="First day of the watch, as 2026-01-31; else the second half.")
+        str | None,
+        typer.Option("--since", help="First day of the watch, as 2026-01-31; by default half of the days come before."),
     ] = None,
     out: Annotated[Path, typer.Option("--out", help="Folder for watch.html, .md and .json.", file_okay=False)] = Path(
         "watch"
@@ -47,8 +48,8 @@ def watch(
     """Compare what was predicted with what came, and find out whether anything has changed, what, and since when.
 
     Labels may arrive late: what is expected by now follows from how late they came before the watch. One may look
-    every day: in a year in which nothing changes, the probability of any alarm, in total or in any segment, is at most
-    5 %. An id may have several amounts, which add up.
+    every day: in a year in which nothing changes, the probability of any alarm, in the total, a segment, the delay or
+    the inputs, is at most 5 %. An id may have several amounts, which add up.
     Exit codes: 0 no change found, 1 something changed, 2 a mistake in the call or the data.
 
     Example: transun watch model predictions.csv --actual payments.csv --time day --id order --arrived paid
