@@ -59,8 +59,9 @@ class CorrectedRegressor(TransformedTargetBase):
         target_transform: T. `Identity()` with ``cv="prefit"`` for a model that predicts in units of the target.
         bias_correction: "smearing", "normal" (theory), "isotonic", scikit-learn's "multiplicative", "additive" and
             "taylor", or a `Correction` object such as `BinnedSmearing(20)`. None corrects nothing.
-        cv: folds, a splitter or an iterable of splits, one fit each. None learns from training rows, as the
-            proposal does. "prefit": `regressor` is trained already, on other rows; only the correction is learned.
+        cv: folds, a splitter or an iterable of splits, one fit each. None learns from residuals of training
+            rows, which are too small, in one fit. "prefit": `regressor` is trained already, on other rows; only the
+            correction is learned.
         n_jobs: the number of folds fitted at the same time.
         random_state: seed of the shuffling into folds.
 

@@ -55,8 +55,8 @@ def train(
 ) -> TableModel:
     """Train a model on a table: a frame, a CSV or Parquet file, a folder of them, of any size.
 
-    By default the model is a mixture of boosted trees and a network, with shares that validation rows decide; see
-    `model.history.parts`. With a named head, or with a base, it is a network with that head alone.
+    By default the model is an ensemble of boosted trees and a network, a mean with weights that validation rows decide;
+    see `model.history.parts`. With a named head, or with a base, it is a network with that head alone.
 
     Args:
         source: the training rows; what `read_table` takes.
@@ -76,7 +76,8 @@ def train(
         valid: validation rows, in place of the recipe's share of the training rows.
         by: how that share is chosen: `HoldOutRows()`, `HoldOutTime(column)` or `HoldOutGroups(column)`; choose it
             as for the rows that you judge the model by, see `hold_out`.
-        base: a trained model without the head's last branches, to start from; see `fit`.
+        base: a trained `Model` without the head's last branches, to start from, such as the `model` of a `TableModel`;
+            see `fit`.
         stream: read Parquet files again in every epoch instead of holding them in memory; the network then sees all
             rows, and trees and the ranks of numbers are learned from a sample. None does so where the files would take
             more than an eighth of the free memory.

@@ -59,7 +59,7 @@ def total(
         by: columns of segments, in both; each segment gets a total of its own.
         cluster: the column, in both, whose values are independent of each other, such as customers or households. Rows
             of one customer are alike, and an interval that takes them for independent is too narrow. None does so.
-        weight: the column, in both, that says how often a row counts; None takes the model's, if it has one.
+        weight: the column, in both, by which amounts are multiplied in the total; None takes the model's, if any.
         level: of the intervals.
         cap: amounts above it count as the cap, in labels and predictions, and the total is one of capped amounts.
         tail: how heavy the tail of the amounts is, by rows other than the labelled ones, such as those of the model's
@@ -134,7 +134,7 @@ def total_of(
         labelled_segment: of each labelled row (n,).
         cluster: the customer or household of each new row (N,), where rows of one are alike; or None.
         labelled_cluster: of each labelled row (n,).
-        weight: how often each new row counts (N,); None counts each once.
+        weight: of each new row (N,), by which its amount is multiplied in the total; None is 1.
         labelled_weight: the same of labelled rows (n,).
         level: of the intervals.
         cap: amounts above it count as the cap.
