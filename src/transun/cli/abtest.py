@@ -63,9 +63,9 @@ def abtest(
 ) -> None:
     """Find out from the log of an A/B test whether an arm changed the value per user, and by how much.
 
-    Values are uncapped first and capped beside; what was known before the test narrows the intervals. A log that cannot
-    tell is refused: a user in two arms, missing values, shares of users that chance does not explain. With --plan the
-    log is one of the past without arms, and the result is how many users a test needs.
+    The effect on values as they are comes first, that on capped ones beside it; --before and --predicted narrow the
+    intervals. A log that cannot tell is refused: a user in two arms, missing values, shares of users that chance does
+    not explain. With --plan the log is one of the past without arms, and the result is how many users a test needs.
 
     Exit codes: 0 done, 2 a mistake in the call or the data.
 
