@@ -286,5 +286,5 @@ def test_bad_arguments(arguments, message):
 
 
 def test_custom_members_are_counted():
-    with pytest.raises(ValueError, match="Custom needs members >= 1, got 0"):
+    with pytest.raises(ValueError, match="Custom needs members >= 1, a whole number, got 0"):
         Custom(torch.nn.Identity, 3, 0)

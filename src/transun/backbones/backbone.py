@@ -8,6 +8,7 @@ from typing import Protocol, runtime_checkable
 import torch
 from torch import Tensor, nn
 
+from transun.support.arguments import require_count
 from transun.support.group import Group
 
 Inputs = Tensor | Mapping[str, Tensor]
@@ -123,10 +124,7 @@ class Custom:
     def __post_init__(self) -> None:
         if isinstance(self.build, nn.Module):
             raise TypeError("Custom needs a function that builds the module, since each branch may need its own copy")
-        if self.out_features < 1:
-            raise ValueError(f"Custom needs out_features >= 1, got {self.out_features}")
-        if self.members < 1:
-            raise ValueError(f"Custom needs members >= 1, got {self.members}")
+        require_count("Custom", out_features=self.out_features, members=self.members)
 
     def stages(self) -> list[Callable[[], nn.Module]]:
         return [self.build]

@@ -15,7 +15,7 @@ from transun.backbones.activations import Activation, ReLU
 from transun.backbones.backbone import Backbone, Inputs
 from transun.backbones.dropout import Dropout
 from transun.backbones.sharded import ShardedTable, new_table
-from transun.support.arguments import listed
+from transun.support.arguments import listed, require_count
 
 
 class Dimension(ABC):
@@ -133,8 +133,7 @@ class EmbeddingMLP(Backbone):
                 raise ValueError(f"{kind}: column {name!r} needs at least one id, a whole number, got {size}")
         if any(width < 1 for width in (*column_widths(tables, self.dim).values(), *self.hidden)):
             raise ValueError(f"{kind} needs positive widths, got dim={self.dim}, hidden={self.hidden}")
-        if not isinstance(self.bins, int) or self.bins < 1:
-            raise ValueError(f"{kind} needs bins >= 1, a whole number, got {self.bins}")
+        require_count(kind, bins=self.bins)
         if not 0.0 <= self.dropout < 1.0:
             raise ValueError(f"{kind} needs 0 <= dropout < 1, got {self.dropout}")
 

@@ -10,6 +10,7 @@ from torch import nn
 from transun.backbones.activations import Activation, ReLU
 from transun.backbones.dropout import Dropout
 from transun.backbones.embedding import EmbeddingMLP
+from transun.support.arguments import require_count
 from transun.support.extras import need
 
 
@@ -58,8 +59,7 @@ class TabM(EmbeddingMLP):
         super().__post_init__()
         if not self.hidden:
             raise ValueError("TabM needs at least one hidden layer: its members differ in their dense layers")
-        if not isinstance(self.members, int) or self.members < 1:
-            raise ValueError(f"TabM needs members >= 1, a whole number, got {self.members}")
+        require_count("TabM", members=self.members)
 
     def stages(self) -> list[Callable[[], nn.Module]]:
         first, *others = pairwise((self._embedded(), *self.hidden))

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from transun.corrections.correction import PointCorrection, equal_frequency_groups, group_totals, padded
+from transun.support.arguments import require_count
 
 
 class SmoothIsotonic(PointCorrection):
@@ -30,8 +31,7 @@ class SmoothIsotonic(PointCorrection):
 
     def __init__(self, bins: int = 50) -> None:
         super().__init__()
-        if bins < 1:
-            raise ValueError(f"SmoothIsotonic needs bins >= 1, got {bins}")
+        require_count("SmoothIsotonic", bins=bins)
         self.bins = bins
         # A single knot on the diagonal: everything is scaled by one.
         self.register_buffer("before", torch.ones(bins))

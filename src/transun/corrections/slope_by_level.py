@@ -5,6 +5,7 @@ from torch import Tensor
 
 from transun.corrections.correction import PointCorrection, equal_frequency_groups, group_totals, padded
 from transun.schemes import PowerVariance, Slope
+from transun.support.arguments import require_count
 
 
 class SlopeByLevel(PointCorrection):
@@ -29,8 +30,7 @@ class SlopeByLevel(PointCorrection):
 
     def __init__(self, scheme: Slope = PowerVariance(1.0), bins: int = 50) -> None:
         super().__init__()
-        if bins < 1:
-            raise ValueError(f"SlopeByLevel needs bins >= 1, got {bins}")
+        require_count("SlopeByLevel", bins=bins)
         self.scheme, self.bins = scheme, bins
         self.register_buffer("at", torch.zeros(bins))
         self.register_buffer("z", torch.zeros(bins))

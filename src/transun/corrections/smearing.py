@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from transun.corrections.correction import PointCorrection, equal_frequency_groups, group_totals
+from transun.support.arguments import require_count
 
 
 class Smearing(PointCorrection):
@@ -30,7 +31,7 @@ class Smearing(PointCorrection):
 
     def __init__(self, points: int = 512) -> None:
         super().__init__()
-        _require_count(self, "points", points)
+        require_count("Smearing", points=points)
         self.points = points
         self.register_buffer("residuals", torch.zeros(points))
         self.register_buffer("shares", _first(torch.zeros(points)))
@@ -66,8 +67,7 @@ class BinnedSmearing(PointCorrection):
 
     def __init__(self, bins: int = 10, points: int = 128) -> None:
         super().__init__()
-        _require_count(self, "bins", bins)
-        _require_count(self, "points", points)
+        require_count("BinnedSmearing", bins=bins, points=points)
         self.bins, self.points = bins, points
         # Bins that no row is in lie above every point; infinity would do, but saved numbers are finite.
         self.register_buffer("edges", torch.full((bins - 1,), torch.finfo(torch.float32).max))
@@ -115,8 +115,3 @@ def _first(shares: Tensor) -> Tensor:
     """All weight on the first residual, which is zero in an unfitted correction."""
     shares[..., 0] = 1.0
     return shares
-
-
-def _require_count(owner: object, name: str, value: int) -> None:
-    if value < 1:
-        raise ValueError(f"{type(owner).__name__} needs {name} >= 1, got {value}")

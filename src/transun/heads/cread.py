@@ -11,6 +11,7 @@ from transun.heads.bins import EAD, Binned, Binning, odds
 from transun.heads.density import widen
 from transun.heads.head import Branch, Raw
 from transun.losses import Huber, PointLoss
+from transun.support.arguments import require_count
 
 Restoration = Callable[[Tensor, Tensor], Tensor]
 """(φ (B, M + 1) from φ_0 = 1 to φ_M = 0, thresholds t (M + 1,)) -> the expectation (B,)."""
@@ -90,8 +91,7 @@ class CREAD(Binned):
         criterion: PointLoss = Huber(),
         order: float = 0.0,
     ) -> None:
-        if bins < 2:
-            raise ValueError(f"CREAD needs bins >= 2, got {bins}")
+        require_count("CREAD", least=2, bins=bins)
         if not (error >= 0.0 and order >= 0.0):
             raise ValueError(f"CREAD needs error >= 0 and order >= 0, got error={error}, order={order}")
         super().__init__(bins, binning)

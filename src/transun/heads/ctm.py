@@ -21,6 +21,7 @@ from transun.heads.density import (
 )
 from transun.heads.head import Branch, Raw, check_targets
 from transun.heads.transformation import Criterion, GridScore, Likelihood, TransformationModel, log_ndtr
+from transun.support.arguments import require_count
 from transun.transforms import Identity
 
 # Least slope of h on the standard axis: the law is at most 100 times as wide as the targets.
@@ -69,9 +70,7 @@ class CTM(TransformationModel):
         upper: float | None = None,
     ) -> None:
         super().__init__(criterion)
-        for name, value in (("order", order), ("nodes", nodes)):
-            if value < 1:
-                raise ValueError(f"CTM needs {name} >= 1, got {value}")
+        require_count("CTM", order=order, nodes=nodes)
         self.order, self.nodes, self.axis, self.lower, self.upper = order, nodes, axis, lower, upper
         self.branches = (Branch(order + 1),)
         bounds = 0.0 if lower is None else lower, 1.0 if upper is None else upper

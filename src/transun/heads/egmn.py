@@ -9,6 +9,7 @@ from torch.nn.functional import softplus
 
 from transun.heads.density import NORMAL_REACH, Density, inverse_softplus, middles, normal_cdf, quantiles, widen
 from transun.heads.head import Branch, Raw, check_targets
+from transun.support.arguments import require_count
 from transun.transforms import Identity
 
 # Smallest width and mean of a component, in units of the mean target: without it one collapses onto a repeated value.
@@ -62,8 +63,7 @@ class EGMN(Density):
         upper: float = math.inf,
     ) -> None:
         super().__init__()
-        if components < 1:
-            raise ValueError(f"EGMN needs components >= 1, got {components}")
+        require_count("EGMN", components=components)
         if not (entropy >= 0 and regression >= 0):
             raise ValueError(f"EGMN needs entropy >= 0 and regression >= 0, got {entropy} and {regression}")
         if unit is not None and not 0.0 < unit < math.inf:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from transun.heads.density import NORMAL_REACH, Axis, Hurdle, LogAxis, normal_cdf, quantiles
+from transun.support.arguments import require_count
 
 # The spline fills the box [-4, 4]²; beyond it h goes on straight.
 _BOX = 4.0
@@ -58,9 +59,7 @@ class SplineFlow(Hurdle):
         scale: float | None = None,
         upper: float = math.inf,
     ) -> None:
-        for name, value in (("bins", bins), ("nodes", nodes)):
-            if value < 1:
-                raise ValueError(f"SplineFlow needs {name} >= 1, got {value}")
+        require_count("SplineFlow", bins=bins, nodes=nodes)
         super().__init__(2 * bins + 1, zeros, centre, scale, upper)
         self.bins, self.nodes = bins, nodes
         points, weights = np.polynomial.hermite_e.hermegauss(nodes)

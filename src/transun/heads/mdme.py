@@ -18,6 +18,7 @@ from transun.heads.bins import (
 )
 from transun.heads.density import widen
 from transun.heads.head import Branch, Raw
+from transun.support.arguments import require_count
 
 Choice = Callable[[Tensor, Tensor, Tensor], Tensor]
 """(log P(group) (B, S), log P(bucket | group) (B, S, K), values (B, S, K)) -> the prediction (B,)."""
@@ -89,8 +90,7 @@ class MDME(Binned):
         distillation: float = 0.0,
         temperature: float = 0.1,
     ) -> None:
-        if groups < 1 or buckets < 1:
-            raise ValueError(f"MDME needs groups >= 1 and buckets >= 1, got {groups} and {buckets}")
+        require_count("MDME", groups=groups, buckets=buckets)
         if not (ordinal >= 0.0 and distillation >= 0.0 and temperature > 0.0):
             raise ValueError(
                 "MDME needs ordinal >= 0, distillation >= 0 and temperature > 0, "

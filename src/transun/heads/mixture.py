@@ -17,6 +17,7 @@ from transun.heads.density import (
     normal_cdf,
     quantiles,
 )
+from transun.support.arguments import require_count
 
 # Narrowest component, in units of the spread: without it a component collapses onto a repeated value.
 _FLOOR = 1e-2
@@ -44,8 +45,7 @@ class Mixture(Hurdle):
         scale: float | None = None,
         upper: float = math.inf,
     ) -> None:
-        if components < 1:
-            raise ValueError(f"{type(self).__name__} needs components >= 1, got {components}")
+        require_count(type(self).__name__, components=components)
         super().__init__(3 * components, zeros, centre, scale, upper)
         self.components = components
 

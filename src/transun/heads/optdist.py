@@ -10,6 +10,7 @@ from torch import Tensor
 from transun.heads.density import Density
 from transun.heads.head import Branch, Raw, Sharing, most_shared
 from transun.heads.ziln import ZILN
+from transun.support.arguments import require_count
 from transun.transforms import Identity
 
 # Experts that start alike and share everything would stay alike. Small even against the least spread of a ZILN.
@@ -83,8 +84,7 @@ class OptDist(Density):
         shared: Sharing = 0,
     ) -> None:
         super().__init__()
-        if count < 2:
-            raise ValueError(f"OptDist needs count >= 2 experts to choose from, got {count}")
+        require_count("OptDist", least=2, count=count)
         if not temperature > 0.0:
             raise ValueError(f"OptDist needs temperature > 0, got {temperature}")
         if not (focal >= 0.0 and divergence >= 0.0):

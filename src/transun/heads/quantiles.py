@@ -8,6 +8,7 @@ from torch import Tensor
 
 from transun.heads.density import Density, middles, quantiles, widen
 from transun.heads.head import Branch, Raw, check_targets
+from transun.support.arguments import require_count
 
 # The unit of the outputs is at most so many times the mean of their starting values.
 _LARGEST_UNIT = 10.0
@@ -43,8 +44,7 @@ class QuantileMean(Density):
 
     def __init__(self, levels: int = 32, scale: float | None = None) -> None:
         super().__init__()
-        if levels < 1:
-            raise ValueError(f"QuantileMean needs levels >= 1, got {levels}")
+        require_count("QuantileMean", levels=levels)
         if scale is not None and not 0.0 < scale < math.inf:
             raise ValueError(f"QuantileMean needs a finite scale > 0, got {scale}")
         self.levels, self.scale = levels, scale

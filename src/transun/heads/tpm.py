@@ -20,6 +20,7 @@ from transun.heads.bins import (
 from transun.heads.density import widen
 from transun.heads.head import Branch, Raw
 from transun.losses import squared
+from transun.support.arguments import require_count
 
 LeafValue = Callable[[Tensor, Tensor], Tensor]
 """(training targets (n,), edges (leaves + 1,)) -> the value of each leaf (leaves,)."""
@@ -62,8 +63,9 @@ class TPM(Binned):
         mse: float = 0.0,
         spread: float = 0.0,
     ) -> None:
-        if leaves < 2 or leaves & (leaves - 1):
-            raise ValueError(f"TPM needs leaves to be a power of two, at least 2, got {leaves}")
+        require_count("TPM", least=2, leaves=leaves)
+        if leaves & (leaves - 1):
+            raise ValueError(f"TPM needs leaves to be a power of two, got {leaves}")
         if not (mse >= 0.0 and spread >= 0.0):
             raise ValueError(f"TPM needs mse >= 0 and spread >= 0, got mse={mse}, spread={spread}")
         super().__init__(leaves, binning)

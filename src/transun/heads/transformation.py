@@ -10,6 +10,7 @@ from torch import Tensor
 
 from transun.heads.density import NORMAL_REACH, Density, normal_cdf, spread
 from transun.heads.head import Raw
+from transun.support.arguments import require_count
 
 # Fisher scoring from the moments: rounds, parts of a step that are tried, and the least slope, of a unit spread.
 _ROUNDS, _HALVINGS, _FLATTEST = 30, 6, 0.05
@@ -45,8 +46,7 @@ class GridScore(Criterion):
     points: int = 25
 
     def __post_init__(self) -> None:
-        if self.points < 1:
-            raise ValueError(f"GridScore needs points >= 1, got {self.points}")
+        require_count("GridScore", points=self.points)
 
     def __call__(self, model: "TransformationModel", raw: Raw, y: Tensor) -> Tensor:
         h = model.h(raw, model.grid.unsqueeze(0))

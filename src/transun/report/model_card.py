@@ -43,8 +43,8 @@ def model_card(
         certificate: what was measured about its totals; None where nobody has.
         inputs: name, dtype, shape and meaning of every input of the exported graph.
         graph: the name of the file of the graph.
-
         output: the name that the prediction has there.
+
     """
     target = visible(trained.target)
     exposure = trained.exposure

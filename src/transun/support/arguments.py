@@ -4,9 +4,10 @@ Types in a signature are hints: Python runs on without them, and a text is as go
 """
 
 from collections.abc import Iterable
+from numbers import Integral
 from typing import Any, TypeVar
 
-__all__ = ["listed", "require_kind"]
+__all__ = ["listed", "require_count", "require_kind"]
 
 T = TypeVar("T")
 
@@ -49,3 +50,21 @@ def require_kind(argument: str, value: Any, kind: type, remedy: str) -> None:
     if not isinstance(value, kind):
         given = f"the class {value.__name__}" if isinstance(value, type) else f"a {type(value).__name__}"
         raise TypeError(f"{argument} is {given}, where a {kind.__name__} is meant: {remedy}")
+
+
+def require_count(owner: str, least: int = 1, **counts: Any) -> None:
+    """Raise a `ValueError` if an argument is no whole number from `least` on.
+
+    Args:
+        owner: whose arguments they are.
+        least: the least that each may be.
+        counts: the arguments by name.
+
+    >>> require_count("MDME", groups=4, buckets=2.5)
+    Traceback (most recent call last):
+    ValueError: MDME needs buckets >= 1, a whole number, got 2.5
+
+    """
+    for name, count in counts.items():
+        if not isinstance(count, Integral) or count < least:
+            raise ValueError(f"{owner} needs {name} >= {least}, a whole number, got {count}")
