@@ -57,6 +57,13 @@ def test_version():
     assert invoke("--version").output.strip() == f"transun {__version__}"
 
 
+def test_one_row_is_no_rows(tmp_path):
+    (tmp_path / "one.csv").write_text("gmv\n1.5\n")
+    (tmp_path / "more.csv").write_text("gmv,item\n1.5,a\n2.5,b\n")
+    assert invoke("info", tmp_path / "one.csv").output.endswith("\n1 row, 1 column\n")
+    assert invoke("info", tmp_path / "more.csv").output.endswith("\n2 rows, 2 columns\n")
+
+
 def test_errors_are_one_line_without_a_traceback(tmp_path):
     blocked = tmp_path / "file"
     blocked.write_text("")

@@ -170,7 +170,7 @@ Y = [1.0, 2.0, 3.0]
         (lambda: Dataset(MATRIX, Y).take([True, False, True]), r"indices are torch.bool.*mask\.nonzero"),
         (lambda: Dataset(MATRIX, Y).take([0.5]), "indices are torch.float64"),
         (lambda: Dataset(MATRIX, Y).split(1.0, 0), "share 1.0 must lie strictly between"),
-        (lambda: Dataset(MATRIX[:1], Y[:1]).split(0.5, 0), "1 rows are too few to split"),
+        (lambda: Dataset(MATRIX[:1], Y[:1]).split(0.5, 0), "1 row is too few to split"),
     ],
 )
 def test_errors_name_place_and_remedy(make: Callable[[], object], message: str) -> None:

@@ -83,17 +83,17 @@ def test_what_is_worth_a_sentence_is_said_once() -> None:
     assert sentences == [
         "column 'land': 3 of 4 values (75.0 %) were not seen in training, such as 'de', 'DE ', 'GR'; "
         "'de' is 'DE', 'DE ' is 'DE' there",
-        "column 'land': 1 of 5 rows have no value, and in training every row had one",
+        "column 'land': 1 of 5 rows has no value, and in training every row had one",
         "column 'rare': 2 of 5 values (40.0 %) were not seen in training (there 25.0 % were too rare), "
         "such as 'b', 'c'",
         "column 'tags': 3 of 5 values (60.0 %) were not seen in training, such as 'z', 'w', 'X'; 'X' is 'x' there",
-        "column 'page': 1 of 5 rows have no value, and in training every row had one",
-        "column 'price': 1 of 5 numbers are below 1, the smallest in training",
+        "column 'page': 1 of 5 rows has no value, and in training every row had one",
+        "column 'price': 1 of 5 numbers is below 1, the smallest in training",
         "column 'price': 2 of 5 numbers are above 4, the largest in training",
-        "column 'year': 1 of 5 numbers are below 2015, the smallest in training",
+        "column 'year': 1 of 5 numbers is below 2015, the smallest in training",
         "column 'year': 3 of 5 numbers are above 2018, the largest in training",
-        "column 'size': 1 of 5 numbers are above 40, the largest in training",
-        "column 'day': 1 of 5 rows have no value, and in training every row had one",
+        "column 'size': 1 of 5 numbers is above 40, the largest in training",
+        "column 'day': 1 of 5 rows has no value, and in training every row had one",
     ]
 
 

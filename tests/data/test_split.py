@@ -145,7 +145,7 @@ def test_time_by_share_keeps_moments_together_and_can_be_repeated() -> None:
         (lambda: by_hash(orders(10), "orders", 0.5), "no column 'orders': did you mean 'order'"),
         (lambda: by_hash(orders(10), (), 0.5), "needs a column that identifies a row"),
         (lambda: by_hash(orders(10), "order", 1.0), "share 1.0 must lie strictly between"),
-        (lambda: by_hash(orders(1), "order", 0.5), "splitting 1 rows by hash of 'order'.*leaves one part empty"),
+        (lambda: by_hash(orders(1), "order", 0.5), "splitting 1 row by hash of 'order'.*leaves one part empty"),
         (lambda: by_time(orders(10), "order"), "either a cutoff or a share"),
         (lambda: by_time(orders(10), "order", cutoff=3, share=0.5), "either a cutoff or a share"),
         (lambda: by_time(orders(10), "order", cutoff=99), "leaves one part empty"),

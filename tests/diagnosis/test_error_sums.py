@@ -69,7 +69,8 @@ def test_four_times_the_labels_halve_an_interval_without_luck():
 
 
 def test_refusals_give_their_reason():
-    assert "59 labelled" in ErrorSums.of(np.arange(59.0), LIGHT).refusal()
+    assert "there are 59 labelled" in ErrorSums.of(np.arange(59.0), LIGHT).refusal()
+    assert "there is 1 labelled" in ErrorSums.of(np.arange(1.0), LIGHT).refusal()
     assert ErrorSums.of(np.arange(60.0), LIGHT).refusal() == ""
     assert "tail index 0.70" in ErrorSums.of(np.arange(60.0), AmountTail(0.7, 0.1, 100)).refusal(assumed=True)
     doubtful = ErrorSums.of(np.arange(60.0), AmountTail(0.55, 0.1, 100))

@@ -203,7 +203,7 @@ def test_few_rows_are_diagnosed_without_corrections():
         ([1.0, 2.0], [1.0, 2.0], {"weight": [1.0, -1.0]}, "cannot be negative"),
         ([1.0, 2.0], [1.0, 2.0], {"weight": [0.0, 0.0]}, "no row is left"),
         ([1.0, 2.0], [1.0, 2.0], {"by": {"target": ["a", "b"]}}, "rename"),
-        ([1.0, 2.0], [1.0, 2.0], {"by": {"a": ["a"]}}, "1 rows and `y` 2"),
+        ([1.0, 2.0], [1.0, 2.0], {"by": {"a": ["a"]}}, "1 row and `y` 2"),
     ],
 )
 def test_what_cannot_be_diagnosed_is_refused(y, pred, kwargs, message):

@@ -95,7 +95,7 @@ def test_a_total_must_be_above_zero():
     ("values", "effect", "message"),
     [
         ([5.0] * 20, 0.01, r"gmv per user \(uncapped\) is the same for every user"),
-        ([1.0] * 8 + [2.0], 0.01, "9 users do not show how much values scatter: a plan needs 10"),
+        ([1.0] * 8 + [2.0], 0.01, "9 users cannot show how much values scatter: a plan needs 10"),
         ([1.0, 2.0] * 10, 1e-300, "the change to be found is relative, such as 0.01 for 1 %"),
     ],
 )

@@ -165,7 +165,7 @@ def test_wrong_feedback_is_not_counted(client, table):
     for body, message in (
         ({"ids": [known, "no-1"], "actual": [1, 2]}, "ids, row 1: 'no-1' is none of the last 1,000 predictions"),
         ({"ids": [known, known], "actual": [1, 2]}, "ids, row 1"),
-        ({"ids": [known], "actual": [1, 2]}, "ids has 1 rows and actual has 2"),
+        ({"ids": [known], "actual": [1, 2]}, "ids has 1 row and actual has 2"),
         ({"ids": [known], "actual": [None]}, "actual, row 0 is null"),
         ({"ids": [known], "actual": ["much"]}, "column 'actual', row 0: 'much' is not a number"),
         ({"ids": [known], "actual": [1e300]}, "the actual amount of row 0 is 1e+300, too large"),

@@ -7,6 +7,7 @@ import typer
 
 from transun.cli.output import print_blocks
 from transun.cli.sources import readable, refuse_overwriting, require_writable
+from transun.support.counting import counted
 
 if TYPE_CHECKING:
     from transun.diagnosis.reading import ColumnNames
@@ -88,6 +89,6 @@ def _show(repaired: "Repair", out: Path, as_json: bool) -> None:
     before, after = outcomes[0], next(outcome for outcome in outcomes if outcome.name == chosen)
     typer.echo(
         f"{chosen}: out of fold, predicted / actual goes from {before.pgr.value:.3f} to {after.pgr.value:.3f} "
-        f"(99 % {after.pgr.low:.3f} to {after.pgr.high:.3f}), learned from {repaired.sampled:,} rows"
+        f"(99 % {after.pgr.low:.3f} to {after.pgr.high:.3f}), learned from {counted(repaired.sampled, 'row')}"
     )
     typer.echo(f"Written to {out}: every column and {_CORRECTED!r}")

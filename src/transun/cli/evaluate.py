@@ -111,11 +111,11 @@ def _json(model: Path, evaluation: "Evaluation", results: "Sequence[RequirementR
 
 
 def _show(evaluation: "Evaluation") -> None:
-    from transun.report.assessment import seen_warning
+    from transun.report.assessment import dropped_sentence, seen_warning
     from transun.report.model import assessment_blocks, noise_block
 
     if evaluation.dropped:
-        typer.echo(f"{evaluation.dropped:,} rows without a finite target are left out.")
+        typer.echo(dropped_sentence(evaluation.dropped))
     if evaluation.seen:
         typer.echo(seen_warning("the model", evaluation.seen))
     print_blocks([*assessment_blocks(evaluation.assessment), noise_block(evaluation.assessment)])

@@ -35,6 +35,7 @@ from transun.cli.options import (
 from transun.cli.options import Out as Folder
 from transun.cli.output import print_table
 from transun.cli.sources import data_name, new_folder, readable
+from transun.support.counting import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -213,7 +214,7 @@ def _show_plan(plan: "Plan", held_out: int, segments: tuple[str, ...]) -> None:
     )
     for line in plan.parts():
         typer.echo(line)
-    typer.echo(f"{summary.rows:,} rows to train and validate on, {held_out:,} held out for the certificate")
+    typer.echo(f"{counted(summary.rows, 'row')} to train and validate on, {held_out:,} held out for the certificate")
     if segments:
         typer.echo(f"the certificate looks into every value of {', '.join(map(visible_line, segments))}")
 

@@ -12,6 +12,7 @@ from transun.cli.options import Json
 from transun.cli.output import print_table
 from transun.cli.sources import readable
 from transun.models.description import is_saved_model
+from transun.support.counting import counted
 from transun.support.extras import how_to_install
 from transun.support.paths import as_path
 
@@ -131,4 +132,4 @@ def _data(path: Path, as_json: bool) -> None:
         for each in table.columns
     ]
     print_table(header, rows)
-    typer.echo(f"{table.rows:,} rows, {len(table.columns)} columns")
+    typer.echo(f"{counted(table.rows, 'row')}, {counted(len(table.columns), 'column')}")

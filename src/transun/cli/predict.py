@@ -12,6 +12,7 @@ from transun.cli.app import app
 from transun.cli.options import Data, Json, MaxUnseen, Model, ModelExposure, Progress
 from transun.cli.shift import require_seen, show_shift
 from transun.cli.sources import load_trained, readable, refuse_overwriting
+from transun.support.counting import counted
 from transun.support.paths import as_path
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ def predict(
         typer.echo(json.dumps(result | {"predicted": predicted, "total": numbers}))
         return
     if out != STDOUT:
-        typer.echo(f"{rows:,} predictions written to {out}")
+        typer.echo(f"{counted(rows, 'prediction')} written to {out}")
         if total is not None:
             typer.echo(
                 f"{total.sentence()} This holds for rows like those of the certificate, with amounts of finite "

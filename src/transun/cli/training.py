@@ -380,7 +380,9 @@ def choose_segments(plan: "Plan", by: Sequence[str], test: "pa.Table") -> tuple[
 def show_dropped(rows: SplitRows, *, as_json: bool) -> None:
     """Say how many rows nothing is learned from; on standard error where standard output is JSON."""
     if rows.dropped:
-        typer.echo(f"{rows.dropped:,} rows without a finite target are left out.", err=as_json)
+        from transun.report.assessment import dropped_sentence
+
+        typer.echo(dropped_sentence(rows.dropped), err=as_json)
 
 
 def show_hold_out(rows: SplitRows) -> None:

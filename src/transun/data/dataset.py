@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from transun.data import hashing
+from transun.support.counting import counted, counted_are
 
 __all__ = ["Batch", "Dataset", "tensor"]
 
@@ -157,7 +158,9 @@ class Dataset:
             raise ValueError(f"share {share} must lie strictly between 0 and 1")
         first = hashing.uniform(torch.arange(len(self)), seed, "dataset.split") < share
         if bool(first.all()) or not bool(first.any()):
-            raise ValueError(f"{len(self)} rows are too few to split by share {share}: one part came out empty")
+            raise ValueError(
+                f"{counted_are(len(self), 'row')} too few to split by share {share}: one part came out empty"
+            )
         return self.take(first.nonzero().squeeze(-1)), self.take((~first).nonzero().squeeze(-1))
 
     def to(self, device: torch.device | str) -> "Dataset":
@@ -233,7 +236,7 @@ def _feature(name: str, values: Any, rows: int) -> Tensor:
     if column.ndim not in (1, 2):
         raise ValueError(f"{where} has shape {tuple(column.shape)}, expected (n,), or (n, L) for multi-valued ids")
     if len(column) != rows:
-        raise ValueError(f"{where} has {len(column)} rows but y has {rows}: give one value a row")
+        raise ValueError(f"{where} has {counted(len(column), 'row')} but y has {rows}: give one value a row")
     if column.is_floating_point():
         if column.ndim == 2:
             raise ValueError(
@@ -259,7 +262,7 @@ def _matrix(x: Any, rows: int) -> Tensor:
             f"x has shape {tuple(matrix.shape)}, expected (n, d): pass x.reshape(len(x), -1), or a dict of columns"
         )
     if len(matrix) != rows:
-        raise ValueError(f"x has {len(matrix)} rows but y has {rows}: give one row of x for each target")
+        raise ValueError(f"x has {counted(len(matrix), 'row')} but y has {rows}: give one row of x for each target")
     return _finite("x", matrix)
 
 

@@ -22,6 +22,7 @@ from transun.data.schema import (
     refuse_duplicates,
     require_columns,
 )
+from transun.support.counting import counted_are
 from transun.support.extras import need
 from transun.support.paths import arrow_arguments
 from transun.support.suggest import did_you_mean
@@ -477,10 +478,7 @@ def describe_folder(folder: Path) -> str:
     """
     found = _look_into(folder)
     names, others = ([str(path.relative_to(folder)) for path in files] for files in (found.tables, found.others))
-    read = (
-        f"1 file is read, {names[0]}"
-        if len(names) == 1
-        else f"{len(names):,} files are read, {names[0]} to {names[-1]}"
-    )
+    last = f" to {names[-1]}" if len(names) > 1 else ""
+    read = f"{counted_are(len(names), 'file')} read, {names[0]}{last}"
     more = f" and {len(others) - 5:,} more" if len(others) > 5 else ""
     return f"{read}; left out: {', '.join(others[:5])}{more}" if others else read

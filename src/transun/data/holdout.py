@@ -14,6 +14,7 @@ from transun.data.row_rules import FromMoment, HashedGroups, HashedRows, RowRule
 from transun.data.split import EmptyPartError, by_hash, by_row, by_time, moment_of, moments
 from transun.data.table import as_times, column_array
 from transun.support.arguments import require_kind
+from transun.support.counting import counted
 from transun.support.extras import need
 
 if TYPE_CHECKING:
@@ -212,7 +213,7 @@ class HoldOutGroups(HoldOut):
 
     def description(self, held_out: "pa.Table", seed: int) -> str:
         groups = len(column_array(held_out, self.column).unique())
-        return f"all rows of {groups:,} values of {self.column!r}, by a hash of the value, seed {seed}"
+        return f"all rows of {counted(groups, 'value')} of {self.column!r}, by a hash of the value, seed {seed}"
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from transun.data.table import as_numbers, as_times, column_array, read_table, t
 from transun.data.text_values import looks_numeric
 from transun.support.arguments import listed
 from transun.support.arrays import Floats
+from transun.support.counting import counted
 from transun.support.extras import need
 
 if TYPE_CHECKING:
@@ -236,8 +237,8 @@ def _text(facts: _ColumnFacts) -> Guess | None:
         # Ranges such as "(10,50]" have a comma too, but more different ends than there are ranges.
         if holding >= 0.1 * len(facts.values) and len(parts) < len(facts.values):
             of = Id(min_count=_min_count(len(parts)))
-            return Bag(Split(separator), of=of), f"text of {len(parts)} values between {separator!r}"
-    return Id(min_count=_min_count(len(facts.values))), f"text of {len(facts.values)} values{remark}"
+            return Bag(Split(separator), of=of), f"text of {counted(len(parts), 'value')} between {separator!r}"
+    return Id(min_count=_min_count(len(facts.values))), f"text of {counted(len(facts.values), 'value')}{remark}"
 
 
 def _text_among_numbers(facts: _ColumnFacts, numeric: "pa.Array") -> str:
@@ -280,7 +281,7 @@ def _whole(facts: _ColumnFacts) -> Guess | None:
     if named or len(values) <= _FEW:
         reason = "named as an id" if named else f"only {len(values)} different"
         return Id(min_count=_min_count(len(values))), f"whole numbers, {reason}"
-    return Number(), f"{len(values)} different whole numbers"
+    return Number(), counted(len(values), "different whole number")
 
 
 def _order(name: str, values: Floats) -> str:

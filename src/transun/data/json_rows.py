@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from transun.data.logical import LogicalType
+from transun.support.counting import counted
 from transun.support.extras import need
 from transun.support.suggest import did_you_mean
 
@@ -108,7 +109,7 @@ class JsonReader:
         for name in self.types:
             if len(columns[name]) != len(columns[first]):
                 raise ValueError(
-                    f"column {name!r} has {len(columns[name]):,} rows and column {first!r} has "
+                    f"column {name!r} has {counted(len(columns[name]), 'row')} and column {first!r} has "
                     f"{len(columns[first]):,}: give both the same"
                 )
         return {name: columns[name] for name in self.types}

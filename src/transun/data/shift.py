@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from transun.data.saving import Serialisable
+from transun.support.counting import verb
 
 __all__ = ["Profile", "Shift", "TableShift"]
 
@@ -93,20 +94,24 @@ class Shift:
             before = f" (there {100 * training.unseen:.1f} % were too rare)" if training.unseen else ""
             examples = ", ".join(map(repr, self.examples))
             hints = f"; {', '.join(self.hints)} there" if self.hints else ""
-            were = "was" if self.unseen == 1 else "were"
+            were = verb(self.unseen, "was", "were")
             sentences.append(
                 f"{self.unseen:,} of {self.values:,} values ({100 * self.unseen_share:.1f} %) {were} not seen in "
                 f"training{before}, such as {examples}{hints}"
             )
         if self.missing and not training.missing:
-            sentences.append(f"{self.missing:,} of {self.rows:,} rows have no value, and in training every row had one")
+            have = verb(self.missing, "has", "have")
+            sentences.append(
+                f"{self.missing:,} of {self.rows:,} rows {have} no value, and in training every row had one"
+            )
         for count, side, bound in (
             (self.below, "below", training.smallest),
             (self.above, "above", training.largest),
         ):
             if bound is not None and count > _NOTABLE * self.rows:
                 end = "smallest" if side == "below" else "largest"
-                sentences.append(f"{count:,} of {self.rows:,} numbers are {side} {bound:g}, the {end} in training")
+                are = verb(count, "is", "are")
+                sentences.append(f"{count:,} of {self.rows:,} numbers {are} {side} {bound:g}, the {end} in training")
         return [f"column {name!r}: {sentence}" for sentence in sentences]
 
 

@@ -9,6 +9,7 @@ import torch
 from transun.data import hashing
 from transun.data.hashing import hash_text, per_distinct
 from transun.data.table import as_ids, as_times, column_array, read_table
+from transun.support.counting import counted
 from transun.support.extras import need
 
 if TYPE_CHECKING:
@@ -209,5 +210,5 @@ def _checked_share(share: float) -> float:
 def _parts(table: "pa.Table", first: np.ndarray, how: str) -> tuple["pa.Table", "pa.Table"]:
     pa = need("pyarrow")
     if first.all() or not first.any():
-        raise EmptyPartError(f"splitting {len(table)} rows by {how} leaves one part empty")
+        raise EmptyPartError(f"splitting {counted(len(table), 'row')} by {how} leaves one part empty")
     return table.filter(pa.array(first)), table.filter(pa.array(~first))

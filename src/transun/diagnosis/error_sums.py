@@ -9,6 +9,7 @@ from transun.diagnosis.interval import skewed_quantile
 from transun.diagnosis.tail import AmountTail
 from transun.metrics.metric import Interval
 from transun.support.arrays import Floats
+from transun.support.counting import verb
 
 __all__ = ["FEWEST_UNITS", "ErrorSums", "TotalError"]
 
@@ -99,7 +100,8 @@ class ErrorSums:
 
         """
         if self.units < FEWEST_UNITS:
-            return f"there are {self.units:,} labelled, and at least {FEWEST_UNITS} are needed"
+            are = verb(self.units, "is", "are")
+            return f"there {are} {self.units:,} labelled, and at least {FEWEST_UNITS} are needed"
         if not self.squares > 0.0:
             return (
                 f"the errors of all {self.units:,} labelled are the same, so that nothing shows the scatter of amounts"

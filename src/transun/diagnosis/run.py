@@ -24,6 +24,7 @@ from transun.diagnosis.retransformation import retransformation_test
 from transun.diagnosis.shape import effective_rows, shape_of
 from transun.support.arguments import listed
 from transun.support.arrays import refuse_reordered
+from transun.support.counting import counted, counted_are
 
 __all__ = ["diagnose", "diagnose_rows", "diagnose_table"]
 
@@ -63,7 +64,9 @@ def diagnose(
         if clash:
             raise ValueError(f"`by` has a column {clash[0]!r}, which is a name of ours: rename it")
         if len(segments) != len(source):
-            raise ValueError(f"`by` has {len(segments)} rows and `y` {len(source)}: give the segments of the same rows")
+            raise ValueError(
+                f"`by` has {counted(len(segments), 'row')} and `y` {len(source)}: give the segments of the same rows"
+            )
         for column in segments.column_names:
             source = source.append_column(column, segments[column])
         names = ColumnNames(names.target, names.pred, names.weight, tuple(segments.column_names))
@@ -158,7 +161,7 @@ def _diagnose(columns: Rows, names: ColumnNames, title: str, progress: bool | No
     corrections: tuple[CorrectionResult, ...] = ()
     chosen = sample.subset(_CORRECTED)
     if len(chosen) < FEWEST:
-        skipped.append(f"corrections were not tried: {len(chosen)} rows are fewer than {FEWEST}")
+        skipped.append(f"corrections were not tried: {counted_are(len(chosen), 'row')} fewer than {FEWEST}")
     else:
         trials = correction_trials(cause, scheme, len(chosen))
         folds = sample.folds(FOLDS, chosen)

@@ -10,6 +10,7 @@ import numpy as np
 
 from transun.diagnosis.reading import UsableRows
 from transun.support.arrays import Floats, Integers
+from transun.support.counting import counted
 
 __all__ = ["MOST", "Segmentation", "by_number", "by_text", "choose_segmentation", "holm", "quantile_edges"]
 
@@ -91,7 +92,7 @@ def by_text(column: str, values: Sequence[str | None]) -> ByText:
         )
     # By count, then by name, so that ties do not depend on the order of the rows.
     common = sorted(counts, key=lambda value: (-counts[value], value))[:MOST]
-    how = f"{len(counts):,} values" + (f", the {MOST} largest are shown" if len(counts) > MOST else "")
+    how = counted(len(counts), "value") + (f", the {MOST} largest are shown" if len(counts) > MOST else "")
     return ByText(tuple(common), (*common, "all others", "missing"), how)
 
 

@@ -15,6 +15,7 @@ from transun.experiments.outcomes import CAP, Outcome, cap_of, outcomes_of
 from transun.experiments.planning import detectable_change
 from transun.experiments.sequence import HORIZON
 from transun.experiments.user_log import FEWEST_USERS, LogColumns, UserLog, read_user_log
+from transun.support.counting import counted
 from transun.support.extras import need, require
 from transun.support.suggest import did_you_mean
 
@@ -210,13 +211,13 @@ def _sample_ratio(log: UserLog, expected: np.ndarray) -> float:
     small = int(np.argmin(counts))
     if counts[small] < FEWEST_USERS:
         raise ValueError(
-            f"arm {log.arms[small]!r} has {counts[small]} users: a test needs {FEWEST_USERS} in every arm; wait for "
-            "more users, or leave this arm out"
+            f"arm {log.arms[small]!r} has {counted(counts[small], 'user')}: a test needs {FEWEST_USERS} in every "
+            "arm; wait for more users, or leave this arm out"
         )
     p_value = float(need("scipy.stats").chisquare(counts, expected * log.users).pvalue)
     if p_value < _BROKEN:
         lines = [
-            f"{arm!r} has {count:,} users where {share * log.users:,.0f} were expected"
+            f"{arm!r} has {counted(count, 'user')} where {share * log.users:,.0f} were expected"
             for arm, count, share in zip(log.arms, counts, expected, strict=True)
         ]
         raise ValueError(

@@ -9,6 +9,7 @@ import numpy as np
 
 from transun.experiments.outcomes import CAP, Outcome, outcomes_of
 from transun.experiments.user_log import FEWEST_USERS, LogColumns, read_user_log
+from transun.support.counting import counted
 from transun.support.extras import require
 
 __all__ = ["POWER", "TestPlan", "detectable_change", "plan_abtest"]
@@ -93,7 +94,8 @@ def plan_abtest(
     log = read_user_log(source, replace(columns, arm=None))
     if len(log.value) < FEWEST_USERS:
         raise ValueError(
-            f"{len(log.value)} users do not show how much values scatter: a plan needs {FEWEST_USERS} at least"
+            f"{counted(len(log.value), 'user')} cannot show how much values scatter: a plan needs {FEWEST_USERS} of "
+            "them or more"
         )
     if not log.value.sum() > 0.0:
         raise ValueError(f"the total of {columns.value!r} is not above 0: a relative effect needs one that is")

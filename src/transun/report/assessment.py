@@ -12,6 +12,7 @@ from transun.metrics import Estimate, Metric
 from transun.report.document import Cell, Chart, Figure, Paragraph, Section, Table, VerdictBox
 from transun.report.formatting import Unit, number, p_value_text, ratio, sentence, share, signed, visible
 from transun.report.svg import Canvas, Scale, linear_scale, log_scale
+from transun.support.counting import counted_are
 
 __all__ = [
     "HOW_INTERVALS",
@@ -20,6 +21,7 @@ __all__ = [
     "correction_table",
     "cut",
     "draw_point",
+    "dropped_sentence",
     "estimate_cell",
     "fair_value",
     "forest",
@@ -62,6 +64,15 @@ _VERDICTS = {
 def verdict_box(assessment: Assessment) -> VerdictBox:
     """The verdict."""
     return VerdictBox(*_VERDICTS[assessment.verdict.kind], assessment.verdict.text)
+
+
+def dropped_sentence(dropped: int) -> str:
+    """How many rows are left out, because their target is missing or infinite.
+
+    >>> dropped_sentence(1), dropped_sentence(2)
+    ('1 row without a finite target is left out.', '2 rows without a finite target are left out.')
+    """
+    return f"{counted_are(dropped, 'row without a finite target', 'rows without a finite target')} left out."
 
 
 def seen_warning(model: str, seen: float) -> str:

@@ -10,6 +10,7 @@ from transun.report.document import Cell, Chart, Document, Figure, Gallery, Item
 from transun.report.formatting import p_value_text, signed, visible
 from transun.report.model import signed_error_chart
 
+from transun.support.counting import counted
 __all__ = ["Comparison", "comparison_document", "difference_table"]
 
 _HOW = (
@@ -55,7 +56,7 @@ def comparison_document(comparison: Comparison) -> Document:
         warnings.append(Paragraph([comparison.remark]))
     return Document(
         "Models side by side",
-        f"{visible(comparison.name)} · {comparison.rows:,} rows · target {visible(comparison.target)}",
+        f"{visible(comparison.name)} · {counted(comparison.rows, 'row')} · target {visible(comparison.target)}",
         warnings,
         [
             Section("Side by side", [Chart([totals], side_by_side)]),

@@ -37,6 +37,7 @@ from transun.report.document import (
 )
 from transun.report.formatting import Unit, as_json, number, ratio, sentence, share, visible
 from transun.report.svg import Canvas, linear_scale, log_scale
+from transun.support.counting import counted
 
 __all__ = ["diagnosis_document", "diagnosis_json"]
 
@@ -145,7 +146,8 @@ def _levels(diagnosis: Diagnosis, unit: Unit) -> Chart:
             level.actual.value,
             level.actual.low,
             level.actual.high,
-            f"{level.rows:,} rows: predicted {unit.amount(level.pred)}, actual {unit.amount(level.actual.value)}",
+            f"{counted(level.rows, 'row')}: predicted {unit.amount(level.pred)}, "
+            f"actual {unit.amount(level.actual.value)}",
         )
         for level in diagnosis.levels
     ]

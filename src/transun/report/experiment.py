@@ -22,6 +22,7 @@ from transun.report.document import (
 )
 from transun.report.formatting import number, p_value_text, share, visible
 from transun.report.svg import Canvas, linear_scale
+from transun.support.counting import counted
 
 __all__ = ["abtest_document", "change", "effect_chart", "plan_document", "verdict_on"]
 
@@ -75,7 +76,8 @@ def abtest_document(test: ABTest) -> Document:
     notes: list[Block] = [Items(test.notes)] if test.notes else []
     return Document(
         "A/B test",
-        f"{visible(test.name)} · {test.rows:,} rows · {sum(arm.users for arm in test.arms):,} users · "
+        f"{visible(test.name)} · {counted(test.rows, 'row')} · "
+        f"{counted(sum(arm.users for arm in test.arms), 'user')} · "
         f"value {visible(test.columns.value)} · control {visible(test.control)}",
         [*verdicts, *notes],
         sections,
@@ -119,7 +121,7 @@ def plan_document(plans: Sequence[TestPlan], *, effect: float, power: float, lev
     )
     return Document(
         "Plan of an A/B test",
-        f"{visible(name)} · {users:,} users",
+        f"{visible(name)} · {counted(users, 'user')}",
         opening,
         [Section("Users and power", [table]), Section("How this was computed", [Items(how)])],
         [*opening, table],

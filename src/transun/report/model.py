@@ -32,6 +32,7 @@ from transun.report.document import (
 )
 from transun.report.formatting import Unit, number, sentence, share, visible, visible_line
 from transun.report.svg import Canvas, linear_scale, log_scale, short
+from transun.support.counting import counted
 from transun.support.text_form import arguments, dumps
 from transun.tables.model import TableModel
 from transun.tables.plan import Plan, TargetSummary
@@ -201,7 +202,8 @@ def model_document(report: ModelReport) -> Document:
     cost = f"{report.cost.parameters:,} parameters, {report.cost.seconds:.1f} s of training"
     return Document(
         "Model report",
-        f"{visible(report.name)} · {sum(report.rows.values()):,} rows · target {visible(report.target)}{weight}",
+        f"{visible(report.name)} · {counted(sum(report.rows.values()), 'row')} · "
+        f"target {visible(report.target)}{weight}",
         [verdict_box(assessment), *_method(report)],
         [
             Section("Metrics of the held-out rows", [metric_table(assessment)]),
@@ -271,7 +273,7 @@ def _shares(report: ModelReport) -> list[Block]:
     times = (
         f". {report.mixture.count} mixtures, of folds and of all rows, are averaged" if report.mixture.count > 1 else ""
     )
-    how = f"{report.mixture.rows:,} rows that nothing was trained on decided the shares{times}."
+    how = f"{counted(report.mixture.rows, 'row')} that nothing was trained on decided the shares{times}."
     return [Paragraph([f"The prediction is a mixture: {', '.join(parts)}. {how}{left_out}"])]
 
 
@@ -395,7 +397,7 @@ def signed_error_chart(levels: Sequence[Level]) -> str:
         at, stre = _LEFT + (index + 0.5) * step, level.stre
         style = "" if 0.0 in stre else " bad"
         canvas.line([(at, y.clamped(_finite(end, stre.value))) for end in (stre.low, stre.high)], f"range{style}")
-        title = f"{level.rows:,} rows: {stre.value:+.3f} ({stre.low:+.3f} to {stre.high:+.3f})"
+        title = f"{counted(level.rows, 'row')}: {stre.value:+.3f} ({stre.low:+.3f} to {stre.high:+.3f})"
         canvas.dot(at, y.clamped(stre.value), f"dot{style}", title)
         canvas.text(at, _BOTTOM + 14, short(level.pred))
     canvas.text((_LEFT + _RIGHT) / 2, _BOTTOM + 30, "mean prediction of the level", style="axis")

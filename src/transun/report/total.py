@@ -21,6 +21,7 @@ from transun.report.document import (
     VerdictBox,
 )
 from transun.report.formatting import as_json, number, ratio, sentence, share, visible
+from transun.support.counting import counted
 from transun.totals import SegmentTotals, Total, Totals
 
 __all__ = ["TotalReport", "total_document", "total_json"]
@@ -69,7 +70,7 @@ def total_document(report: TotalReport) -> Document:
     narrower = [Paragraph([_narrower(whole)])] if whole.answered else []
     return Document(
         "What will these rows add up to?",
-        f"{visible(report.new)} · {whole.rows:,} rows · target {visible(report.target)} · "
+        f"{visible(report.new)} · {counted(whole.rows, 'row')} · target {visible(report.target)} · "
         f"model {visible(report.model)}",
         [box, facts],
         [
@@ -91,7 +92,8 @@ def total_document(report: TotalReport) -> Document:
 def _facts(totals: Totals) -> list[tuple[str, str, str]]:
     whole = totals.whole
     interval = f"{number(whole.low)} to {number(whole.high)}"
-    counted = "rows" if totals.cluster is None else f"rows of {whole.units:,} values of {visible(totals.cluster)}"
+    rows = "row" if whole.labelled == 1 else "rows"
+    units = "" if totals.cluster is None else f" of {counted(whole.units, 'value')} of {visible(totals.cluster)}"
     return [
         (
             "total",
@@ -100,7 +102,7 @@ def _facts(totals: Totals) -> list[tuple[str, str, str]]:
         ),
         ("sum of the predictions", number(whole.predicted), f"{ratio(_of_predicted(whole))} times that is the total"),
         ("new rows", f"{whole.rows:,}", ""),
-        ("labelled", f"{whole.labelled:,}", counted),
+        ("labelled", f"{whole.labelled:,}", f"{rows}{units}"),
         ("tuning factor", ratio(whole.tuning), "1 for a good model"),
         ("share of the largest error", share(whole.largest_share), "of the uncertainty"),
     ]

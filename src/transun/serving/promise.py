@@ -9,6 +9,7 @@ import numpy as np
 
 from transun.models.certificate import Certificate, read_certificate
 from transun.support.arrays import Floats
+from transun.support.counting import counted
 from transun.watching.evidence import ChangeWatch, Evidence
 
 __all__ = ["Gauge", "NoPromise", "Promise", "promise_of"]
@@ -59,7 +60,7 @@ class Promise:
         self.block = min(max(noise.rows // _BLOCKS, _FEWEST), _MOST)
         blocks = min(noise.rows // self.block, noise.units)
         if blocks < 2:
-            raise ValueError(f"the certificate is of {noise.rows:,} rows, and {2 * _FEWEST} are needed")
+            raise ValueError(f"the certificate is of {counted(noise.rows, 'row')}, and {2 * _FEWEST} are needed")
         # The held-out errors as sums of blocks, relative to the total of a block. A watch needs their number and their
         # sum of squares only, which independent errors have in common with their sums.
         self._history = np.full(blocks, math.sqrt(noise.squares * noise.rows / self.block) / noise.actual)

@@ -16,6 +16,7 @@ from transun.data.shift import TableShift
 from transun.serving.feedback import Feedback, MadePredictions
 from transun.serving.promise import NoPromise, Promise
 from transun.support.arrays import Floats
+from transun.support.counting import counted
 from transun.support.text_form import dumps
 from transun.tables.model import TableModel
 from transun.tables.prediction import predict_chunk
@@ -202,7 +203,7 @@ class Service:
 
 def _require_equal(count: int, amounts: int, name: str) -> None:
     if count != amounts:
-        raise ValueError(f"{name} has {count:,} rows and actual has {amounts:,}: give both the same")
+        raise ValueError(f"{name} has {counted(count, 'row')} and actual has {amounts:,}: give both the same")
 
 
 def _finite(value: float) -> float | None:

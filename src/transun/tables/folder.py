@@ -25,6 +25,7 @@ from transun.data.stream import ParquetStream
 from transun.data.vocabulary import IdCounts
 from transun.support.arguments import listed
 from transun.support.arrays import Integers
+from transun.support.counting import counted
 from transun.support.extras import need
 from transun.support.group import current_group
 from transun.support.memory import free_memory, return_freed_memory
@@ -214,7 +215,9 @@ def survey_folder(
         raise ValueError(f"no row of {path} with a target {target!r} is left to train on: give more rows")
     for name, share, part in (("test", split.test_share, test), ("calibration", split.calibration_share, calibration)):
         if share and not len(part):
-            raise ValueError(f"{len(train)} rows cannot be split with a {name} share of {share:g}: give more rows")
+            raise ValueError(
+                f"{counted(len(train), 'row')} cannot be split with a {name} share of {share:g}: give more rows"
+            )
     return_freed_memory()  # the training that follows needs memory of its own
     return StreamedFolder(
         train,

@@ -14,6 +14,7 @@ from transun.data.split import EmptyPartError
 from transun.heads import Head
 from transun.models.network import Model, require_base
 from transun.support.arguments import listed, require_kind
+from transun.support.counting import counted
 from transun.support.group import current_group
 from transun.support.memory import return_freed_memory
 from transun.support.paths import as_path
@@ -252,7 +253,9 @@ def _calibration_split(plan: Plan, table: "pa.Table", recipe: Recipe, by: HoldOu
         return by.split(table, recipe.calibration_share, calibration_seed(recipe.seed))
     except EmptyPartError as error:
         share = recipe.calibration_share
-        raise ValueError(f"{len(table)} rows cannot be split with a calibration share of {share:g}: {error}") from None
+        raise ValueError(
+            f"{counted(len(table), 'row')} cannot be split with a calibration share of {share:g}: {error}"
+        ) from None
 
 
 def hold_out(source: Any, test_share: float, seed: int, by: HoldOut = HoldOutRows()) -> tuple["pa.Table", "pa.Table"]:
@@ -280,5 +283,5 @@ def hold_out(source: Any, test_share: float, seed: int, by: HoldOut = HoldOutRow
         return by.split(table, test_share, seed)
     except EmptyPartError as error:
         raise ValueError(
-            f"{len(table)} rows cannot be split with a test share of {test_share:g}: {error}; give more rows"
+            f"{counted(len(table), 'row')} cannot be split with a test share of {test_share:g}: {error}; give more rows"
         ) from None

@@ -18,6 +18,7 @@ from transun.diagnosis.evaluation import cluster_columns, segment_columns, unit_
 from transun.diagnosis.passes import segment_codes
 from transun.diagnosis.tail import AmountTail
 from transun.support.arrays import Floats, Integers, distinct
+from transun.support.counting import counted
 from transun.support.extras import need
 from transun.tables.model import TableModel
 from transun.tables.prediction import predict_in_chunks
@@ -165,7 +166,7 @@ def total_of(
                 raise ValueError(f"there are {length:,} predictions and segments of shape {part.shape}: give one a row")
         names, codes = distinct(np.concatenate(values))
         titles = tuple("missing" if name is None else str(name) for name in names)
-        segments["segment"] = _Segments(f"{len(titles)} values", titles, codes[: len(new)], codes[len(new) :])
+        segments["segment"] = _Segments(counted(len(titles), "value"), titles, codes[: len(new)], codes[len(new) :])
     totals = _totals(new, rows, segments, _TotalOptions(level, cap, tail, finite_variance, expected))
     return replace(totals, repeated=rows.repeated(rows.pred))
 
