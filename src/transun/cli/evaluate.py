@@ -151,6 +151,7 @@ def show_certificate(certificate: "Certificate") -> None:
 
     Neither torch nor `transun.metrics` is imported here, so that a pipeline checks a certificate in a moment.
     """
+    from transun.models.head_summary import summarise_head
     from transun.report.formatting import visible_line
 
     whole = certificate.whole
@@ -167,7 +168,7 @@ def show_certificate(certificate: "Certificate") -> None:
         typer.echo(visible_line(certificate.noise.sentence()))
     typer.echo(
         f"certified {certificate.date} on {certificate.held_out}; target {certificate.target}, head "
-        f"{certificate.head}, seed {certificate.seed}"
+        f"{summarise_head(certificate.head)}, seed {certificate.seed}"
     )
     versions = ", ".join(f"{name} {text}" for name, text in certificate.versions.items())
     typer.echo(f"data {certificate.fingerprint[:16]}…, {versions}")

@@ -83,6 +83,7 @@ def _model(folder: Path, as_json: bool) -> None:
     from transun.data import Features
     from transun.models.certificate import certificate_json, read_certificate
     from transun.models.description import describe_model
+    from transun.models.head_summary import summarise_head
 
     description = describe_model(folder)
     size = description.weights_in(folder).stat().st_size
@@ -102,7 +103,7 @@ def _model(folder: Path, as_json: bool) -> None:
         }
         typer.echo(json.dumps(values))
         return
-    typer.echo(f"head {description.head}")
+    typer.echo(f"head {summarise_head(description.head)}")
     typer.echo(f"target {target}, weight {weight}, seed {description.seed}, {size / 1e6:.2f} MB of weights")
     typer.echo(f"saved with {', '.join(f'{name} {text}' for name, text in description.versions.items())}")
     if "features" in description.extra:

@@ -5,12 +5,13 @@ from dataclasses import dataclass, field
 
 from transun.diagnosis.result import Assessment
 from transun.metrics.paired import PairedDifference
+from transun.models.head_summary import summarise_head
 from transun.report.assessment import HOW_INTERVALS, forest, level_table, seen_warning, side_by_side_table
 from transun.report.document import Cell, Chart, Document, Figure, Gallery, Items, Paragraph, Section, Table
 from transun.report.formatting import p_value_text, signed, visible
 from transun.report.model import signed_error_chart
-
 from transun.support.counting import counted
+
 __all__ = ["Comparison", "comparison_document", "difference_table"]
 
 _HOW = (
@@ -92,7 +93,7 @@ def _cost_table(comparison: Comparison) -> Table:
     rows = [
         [
             Cell(visible(name)),
-            Cell(comparison.heads[name], None, "words"),
+            Cell(summarise_head(comparison.heads[name]), None, "words"),
             Cell(f"{comparison.parameters[name]:,}", float(comparison.parameters[name])),
             Cell("–" if (seconds := comparison.seconds[name]) is None else f"{seconds:.1f}", seconds),
         ]

@@ -7,9 +7,11 @@ from typing import Any
 
 from transun import __version__
 from transun.models.certificate import Certificate, Measured, Part
+from transun.models.head_summary import summarise_head
 from transun.report.assessment import metric_text, metric_title
 from transun.report.formatting import visible
 from transun.report.markdown import escape, table
+from transun.support.counting import counted
 from transun.support.text_form import dumps
 from transun.tables.model import TableModel
 
@@ -52,7 +54,8 @@ def model_card(
     sections = {
         f"Mean {escape(target)} of a row": [
             f"A model of [transun](https://pypi.org/project/transun) that predicts the mean of **{escape(target)}**"
-            f"{per_unit} from {len(trained.features.sources)} columns of a table. Head: `{dumps(trained.model.head)}`."
+            f"{per_unit} from {counted(len(trained.features.sources), 'column')} of a table. "
+            f"Head: `{summarise_head(dumps(trained.model.head))}`."
         ],
         "How right its totals are": [_NOT_CERTIFIED] if certificate is None else _measured(certificate),
         "Use": [_usage(inputs, graph, output)],
@@ -92,8 +95,9 @@ def _measured(certificate: Certificate) -> list[str]:
     whole = certificate.whole
     rows = [[escape(metric_title(name)), *_texts(name, each)] for name, each in whole.metrics.items()]
     parts = [
-        f"Measured on {whole.rows:,} rows that the training has not seen ({escape(visible(certificate.held_out))}), "
-        "with 99 % intervals; predicted / actual total is 1 where the total is right.",
+        f"Measured on {counted(whole.rows, 'row')} that the training has not seen "
+        f"({escape(visible(certificate.held_out))}), with 99 % intervals; predicted / actual total is "
+        "1 where the total is right.",
         table(["metric", "value", "99 % from", "to"], rows),
     ]
     segments = [_segment(part) for part in certificate.segments if "PGR" in part.metrics]

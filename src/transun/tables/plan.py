@@ -21,6 +21,7 @@ from transun.data.table import as_numbers, column_array, targets
 from transun.heads import GTS, Head
 from transun.metrics.spread import skewness
 from transun.models import spec
+from transun.models.head_summary import summarise_head
 from transun.schemes import ReciprocalTarget
 from transun.support.arguments import listed
 from transun.support.arrays import Floats, Integers
@@ -241,7 +242,7 @@ def plan_debiasing(base: TableModel, table: "pa.Table") -> Plan:
         table: rows to learn its bias from.
 
     """
-    head, text = base.model.head, dumps(base.model.head)
+    head, text = base.model.head, summarise_head(dumps(base.model.head))
     if head.debiased:
         raise ValueError(f"the model's head {text} has a bias branch already: train it on, or with more rows, instead")
     summary = summarise_target(torch.from_numpy(target_rates(table, base.target, base.weight, base.exposure)))

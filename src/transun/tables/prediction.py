@@ -15,6 +15,7 @@ from torch import Tensor
 from transun.data.columns import WHOLE_BELOW, Chunk, Columns, open_columns
 from transun.data.schema import MissingColumnError, given_names
 from transun.data.shift import TableShift
+from transun.models.head_summary import summarise_head
 from transun.models.network import Model
 from transun.support.arguments import listed
 from transun.support.progress import Progress
@@ -128,8 +129,8 @@ def check_levels(model: Model, levels: Sequence[float]) -> None:
             raise ValueError(f"quantile {level:g} must lie strictly between 0 and 1")
     if levels and model.head.distribution is None:
         raise ValueError(
-            f"{dumps(model.head)} predicts a mean and has no quantiles: train a head with a law, such as LogNormal(), "
-            "QuantileMean() or GaussianMixture()"
+            f"{summarise_head(dumps(model.head))} predicts a mean and has no quantiles: train a head with a law, such "
+            "as LogNormal(), QuantileMean() or GaussianMixture()"
         )
 
 
