@@ -78,6 +78,7 @@ KINDS = {
         lambda model: fit(Model(model.model.backbone, MSE()), model.dataset(TABLE), base=model),
         "base is a TableModel, where a Model is meant",
     ),
+    "backbone": (lambda model: train(TABLE, "gmv", backbone="tabm"), "backbone is 'tabm', .*: write backbone=tabm"),
     "features": (
         lambda model: train(TABLE, "gmv", features={"u": Id()}),
         r"features is a dict, where a Features is meant: write features=Features\(",

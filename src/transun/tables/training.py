@@ -97,6 +97,8 @@ def train(
     require_hold_out(by)
     if features is not None:
         require_kind("features", features, Features, "write features=Features({'column': Id()})")
+    if backbone is not None and not callable(backbone):
+        raise TypeError(f"backbone is {backbone!r}, where a function of Features is meant: write backbone=tabm")
     if base is not None:
         require_base(base)
     exclude = listed("exclude", exclude)
