@@ -1,6 +1,7 @@
 import json
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -175,6 +176,8 @@ def test_an_interrupted_command_says_so_in_one_line_and_leaves_nothing(here, run
     def stop(*arguments, **options):
         raise KeyboardInterrupt
 
+    # A module that is imported while its function is replaced would keep the other one for all tests to come.
+    import_module("transun.integrations.huggingface")
     monkeypatch.setattr(work, stop)
     before = {path.name for path in here.iterdir()}
     told = run(*line.split(), code=130)
