@@ -376,6 +376,7 @@ def test_a_mixture_is_saved_and_trained_further(data, tmp_path):
     loaded = load(tmp_path / "model")
     assert torch.equal(loaded.predict(data), model.predict(data))
     later = {name: values[:100] for name, values in data.items()} | {"user.id": np.arange(100) + 3}
-    updated = loaded.update(later, Recipe(epochs=1), progress=False)
+    with pytest.warns(UserWarning, match="the trees of this model stay as they are"):
+        updated = loaded.update(later, Recipe(epochs=1), progress=False)
     assert updated.features.ids["user.id"] > loaded.features.ids["user.id"]
     assert bool(updated.predict(later).isfinite().all())

@@ -77,7 +77,7 @@ def test_save_and_load(tmp_path):
 
 
 def test_update_keeps_old_vectors_and_learns_new_ids():
-    trained = train(TRAIN, "gmv", recipe=RECIPE)
+    trained = train(TRAIN, "gmv", recipe=RECIPE, only="network")
     tomorrow = TEST.assign(item=TEST["item"] + 1000)
     unmoved = trained.update(tomorrow, Recipe(Adam(1e-12), epochs=1))
     torch.testing.assert_close(unmoved.predict(TEST), trained.predict(TEST), rtol=1e-4, atol=1e-3)

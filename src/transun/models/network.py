@@ -77,9 +77,12 @@ class Network(nn.Module):
 
     def learned_numbers(self) -> int:
         """How many numbers training has found: parameters, and what stages such as trees have learned without them."""
-        parameters = sum(parameter.numel() for parameter in self.parameters())
+        return sum(parameter.numel() for parameter in self.parameters()) + self.numbers_without_gradient()
+
+    def numbers_without_gradient(self) -> int:
+        """How many of them further training leaves as they are, because no gradient changes them."""
         stages = zip(self.backbones, cast(Any, self.stacks), strict=True)
-        return parameters + sum(backbone.numbers_without_gradient(stack) for backbone, stack in stages)
+        return sum(backbone.numbers_without_gradient(stack) for backbone, stack in stages)
 
     def _parts(self) -> list[tuple[nn.Sequential, "nn.Linear | MemberLinear"]]:
         return list(zip(cast(Any, self.stacks), cast(Any, self.outputs), strict=True))

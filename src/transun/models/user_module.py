@@ -145,6 +145,9 @@ class _ModuleAndBranch(Network):
     def learned_numbers(self) -> int:
         return sum(parameter.numel() for parameter in self.host.parameters()) + self.branch.learned_numbers()
 
+    def numbers_without_gradient(self) -> int:
+        return self.branch.numbers_without_gradient()
+
     def branch_modules(self, index: int) -> list[nn.Module]:
         return [self.host] if index == 0 else self.branch.branch_modules(index - 1)
 

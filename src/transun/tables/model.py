@@ -1,5 +1,6 @@
 """A trained model with the features it reads: tables in, predictions out."""
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -204,8 +205,18 @@ class TableModel:
         tracker: Tracker | None = None,
         progress: bool | None = None,
     ) -> "TableModel":
-        """Continue training with the rows of another day: new ids get vectors of their own, old ones keep theirs."""
+        """Continue training with the rows of another day: new ids get vectors of their own, old ones keep theirs.
+
+        Only the network learns. Trees stay as they are, about which there is a warning.
+        """
         require_recipe(recipe)
+        if self.model.network.numbers_without_gradient():
+            warnings.warn(
+                "the trees of this model stay as they are, and only its network learns from these rows, so that "
+                "predictions follow them in part: train anew on old and new rows; a model that was trained with "
+                "only='network' is updated as a whole",
+                stacklevel=2,
+            )
         table = read_table(source, verbatim=self.features.types)
         features = self.features.grow(table)
         sizes = {name: size for name, size in {**features.ids, **features.bags}.items() if isinstance(size, int)}
