@@ -140,7 +140,11 @@ def test_the_origin_of_negative_targets():
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [({"bins": 1}, "bins >= 2, got 1"), ({"error": -1.0}, "error >= 0"), ({"order": float("nan")}, "order >= 0")],
+    [
+        ({"bins": 1}, "bins >= 2, a whole number, got 1"),
+        ({"error": -1.0}, "error >= 0"),
+        ({"order": float("nan")}, "order >= 0"),
+    ],
 )
 def test_mistakes_are_named(arguments, message):
     with pytest.raises(ValueError, match=message):

@@ -62,7 +62,7 @@ def test_the_likelihood_alone_has_the_total_of_the_sample():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"components": 0}, "components >= 1, got 0"),
+        ({"components": 0}, "components >= 1, a whole number, got 0"),
         ({"entropy": -1.0}, "entropy >= 0"),
         ({"unit": 0.0}, "finite unit > 0, got 0.0"),
     ],
