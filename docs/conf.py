@@ -12,6 +12,8 @@ from pathlib import Path
 HERE = Path(__file__).parent
 # The examples are small: boosters that wait for each other's threads would take longer than one thread.
 os.environ.setdefault("LOKY_MAX_CPU_COUNT", "1")
+# Workers of Spark would take the first Python of the system, which need not have this library.
+os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 # What these say about versions of other libraries is no matter of the examples, whose pages would show it.
 warnings.filterwarnings("ignore", module=r"(lightning|pyspark)\.")
 sys.path.insert(0, str(HERE))
