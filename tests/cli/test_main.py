@@ -17,6 +17,14 @@ def python(*arguments):
     return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False)
 
 
+def require_interrupted(script):
+    """The command, begun after a script that interrupts it, ends in one line."""
+    command = 'sys.argv = ["transun", "info"]\nrunpy.run_module("transun", run_name="__main__")\n'
+    result = python("-c", f"import runpy, sys\n{script}{command}")
+    assert result.returncode == 130
+    assert result.stderr == "interrupted: nothing was written but what was finished before\n"
+
+
 def invoke(*arguments):
     result = RUN.invoke(app, [str(argument) for argument in arguments])
     assert result.exit_code == 0, result.output
@@ -110,26 +118,20 @@ print(evaluate(model, data))
 def test_imports_are_interrupted_in_one_line(module):
     """Whatever is being imported: the framework, our own commands, or what a command needs to print."""
     script = f"""
-import runpy, sys
-
 class Interrupted:
     def find_spec(self, name, path=None, target=None):
         if name == {module!r}:
             raise KeyboardInterrupt
 
 sys.meta_path.insert(0, Interrupted())
-sys.argv = ["transun", "info"]
-runpy.run_module("transun", run_name="__main__")
 """
-    result = python("-c", script)
-    assert result.returncode == 130
-    assert result.stderr == "interrupted: nothing was written but what was finished before\n"
+    require_interrupted(script)
 
 
 def test_an_interrupt_while_an_object_is_cleared_away_is_not_lost():
     """Python itself would print it as ignored, and the command would go on to its end."""
     script = """
-import runpy, sys, time
+import time
 
 class Cleared:
     def __del__(self):
@@ -143,12 +145,8 @@ class Importing:
                 time.sleep(0.01)
 
 sys.meta_path.insert(0, Importing())
-sys.argv = ["transun", "info"]
-runpy.run_module("transun", run_name="__main__")
 """
-    result = python("-c", script)
-    assert result.returncode == 130
-    assert result.stderr == "interrupted: nothing was written but what was finished before\n"
+    require_interrupted(script)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no device that is always full")

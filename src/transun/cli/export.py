@@ -35,10 +35,10 @@ def export(
     """Write a model as one file for serving, from raw columns to predictions; onnxruntime or torch alone opens it.
 
     Inputs are called like the columns: ids are text or whole numbers, numbers are float64 and NaN where missing, times
-    int64 microseconds since 1970. Outputs are prediction and original, the one before debiasing, with model_ before
-    the name where a column is called so. A .pt2 file has no
-    text, so that columns of text are codes there. Types of inputs and the certificate are in the file, and in a JSON
-    file beside it. Predictions are compared after writing. Exit codes: 0 done, 2 a mistake in the call.
+    int64 microseconds since 1970. Outputs are prediction, and original for the one before debiasing. Where a column is
+    called prediction or original, the output is called model_prediction or model_original. A .pt2 file has no text, so
+    that columns of text are codes there. Types of inputs and the certificate are in the file, and in a JSON file beside
+    it. Predictions are compared after writing. Exit codes: 0 done, 2 a mistake in the call.
 
     --format huggingface writes a folder instead, ready to be uploaded: the model itself, an .onnx file, and a README.md
     made of the certificate. Nothing is uploaded.
