@@ -1,5 +1,7 @@
 """Libraries of boosted trees: the trees that they give back predict what the library predicts."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -50,7 +52,7 @@ def test_the_trees_are_those_of_the_library(booster, settings, monkeypatch) -> N
             l2_regularization=1.0,
             categorical_features=[1],
             early_stopping=False,
-            max_iter=len(trees) - 1,
+            max_iter=len(trees),
             random_state=0,
         )
         caught["pred"] = again.fit(data.x, data.y, data.weight).predict(x)
@@ -73,6 +75,27 @@ def fit_walk(trees):
         return np.exp(logs)
 
     return predict
+
+
+@pytest.mark.parametrize("trees", [1, 3, 60])
+def test_without_validation_rows_there_are_as_many_trees_as_are_allowed(booster, trees):
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=(500, 2)).astype(np.float32)
+    data = BoostedRows(x, rng.gamma(2.0, 0.5, 500), None)
+    settings = Boosting(1.0, 8, 0.1, False, most_trees=trees)
+    assert len(booster.fit(BoostingTask(data, None, [], settings, progress=False))) == trees
+
+
+def test_as_many_trees_on_the_same_rows_are_the_same_trees(booster):
+    """What validation rows ended can be boosted again without them."""
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(900, 2)).astype(np.float32)
+    y = np.exp(x[:, 0]) * rng.gamma(4.0, 0.25, 900)
+    data, valid = BoostedRows(x[:600], y[:600], None), BoostedRows(x[600:], y[600:], None)
+    trees = booster.fit(BoostingTask(data, valid, [], SMALL, progress=False))
+    as_many = replace(SMALL, most_trees=len(trees))
+    again = booster.fit(BoostingTask(data, None, [], as_many, progress=False))
+    np.testing.assert_allclose(fit_walk(again)(x), fit_walk(trees)(x), rtol=1e-6)
 
 
 def test_the_deviance_can_end_the_boosting_and_shrinkage_keeps_leaves_small(booster):

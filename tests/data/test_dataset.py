@@ -105,6 +105,27 @@ def test_take_orders_and_repeats() -> None:
     assert rows_agree(next(taken.batches(3)))
 
 
+@pytest.mark.parametrize("share", [0.3, 0.8])
+def test_the_parts_of_a_split_join_to_all_rows(share: float) -> None:
+    whole = weighted(50)
+    joined = Dataset.joined(*whole.split(share, seed=1))
+    assert sorted(joined.y.tolist()) == whole.y.tolist()
+    assert all(rows_agree(batch) for batch in joined.batches(7))
+
+
+def test_joined_bags_are_as_wide_as_the_widest() -> None:
+    narrow, wide = Dataset({"bag": [[1], [2]]}, [1.0, 2.0]), Dataset({"bag": [[3, 4, -1]]}, [3.0])
+    expected = [[1, -1, -1], [2, -1, -1], [3, 4, -1]]
+    assert narrow.joined(wide).x["bag"].tolist() == expected
+    assert wide.joined(narrow).x["bag"].tolist() == expected[2:] + expected[:2]
+
+
+@pytest.mark.parametrize("other", [Dataset({"other": [1]}, [1.0]), Dataset({"item": [1]}, [1.0], [2.0])])
+def test_rows_that_differ_in_columns_or_weights_do_not_join(other: Dataset) -> None:
+    with pytest.raises(ValueError, match="the same columns"):
+        Dataset({"item": [1]}, [1.0]).joined(other)
+
+
 def test_split_is_a_partition_of_about_the_share() -> None:
     n, share = 20_000, 0.7
     first, second = weighted(n).split(share, seed=1)

@@ -50,6 +50,18 @@ class TestShares:
         first, second = choose_shares(preds, y, weight)
         assert first > second
 
+    def test_one_huge_error_decides_a_tenth(self) -> None:
+        """Errors ±1 that cancel, and one row in which the first part alone is off by 1,000.
+
+        A sample without that row has shares of a half, a sample with it (0, 1). A hundred samples contain it 10 ± 3
+        times, so that the first part gets 0.9 / 2, up to 0.5 · 0.03 · 4.
+        """
+        preds = torch.tensor([[1.0, -1.0], [-1.0, 1.0]]).repeat(1_000, 1)
+        preds[0] = torch.tensor([1_000.0, 0.0])
+        first, second = choose_shares(preds, torch.zeros(2_000))
+        assert first == pytest.approx(0.45, abs=0.06)
+        assert first + second == pytest.approx(1.0)
+
 
 def rows(n: int, seed: int) -> Dataset:
     generator = torch.Generator().manual_seed(seed)
@@ -88,15 +100,47 @@ def test_a_small_table_is_trained_on_several_times() -> None:
     assert error <= history.mixed_error * (1.0 + 1e-6)
 
 
+@pytest.mark.parametrize(("many", "refit"), [(8_000, True), (8_000, False), (400, True)])
+def test_trees_learn_from_validation_rows_in_the_end(many: int, refit: bool) -> None:
+    """Trees are in the unit that makes the total of the rows right that they learned from, and of no others."""
+    pytest.importorskip("sklearn")
+    low = rows(40_000, 0)
+    low = low.take((low.x["a"] <= 0.5).nonzero().squeeze(-1)[:16_000])
+    valid = rows(many, 1)
+    model, history = fit_parts(
+        None, RowSplit.of(low, valid, Recipe()), Trees(numeric=("a",)), Recipe(refit=refit), progress=False
+    )
+    both = low.joined(valid)
+    totals = {
+        name: float(model(part.x).detach().double().sum() / part.y.sum())
+        for name, part in (("training", low), ("all", both))
+    }
+    right = {name: abs(ratio - 1.0) < 1e-4 for name, ratio in totals.items()}
+    learns = refit and many >= 0.1 * len(low)
+    assert history.refitted is learns
+    assert right == {"training": not learns, "all": learns}
+
+
+def test_a_budget_that_is_used_up_leaves_no_time_to_boost_again() -> None:
+    pytest.importorskip("sklearn")
+    split = RowSplit.of(rows(800, 0), rows(400, 1), Recipe())
+    histories = [
+        fit_parts(None, split, Trees(numeric=("a",)), Recipe(budget=budget), progress=False)[1]
+        for budget in (None, 1e-6)
+    ]
+    assert [history.refitted for history in histories] == [True, False]
+
+
 def test_every_row_of_a_fold_is_left_out_once() -> None:
     data = Dataset({"a": torch.arange(3_000.0)}, torch.ones(3_000))
     for valid in (None, rows(100, 1)):
         split = RowSplit.of(data, valid, Recipe())
         *folds, whole = _folds(split, seed=0)
-        assert whole == (split.train, split.valid, split.valid, 2)
+        assert whole == (split.train, split.valid, split.valid, 2, True)
         assert sorted(torch.cat([fold.stopping.x["a"] for fold in folds]).tolist()) == list(range(3_000))
-        for rows_of_fold, stopping, deciding, votes in folds:
+        for rows_of_fold, stopping, deciding, votes, refit in folds:
             assert votes == 1
+            assert not refit
             assert not set(rows_of_fold.x["a"].tolist()) & set(stopping.x["a"].tolist())
             assert deciding is (stopping if valid is None else valid)
 

@@ -4,7 +4,7 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -64,7 +64,7 @@ class BoostingTask:
 
     Args:
         rows: training rows.
-        valid: validation rows, which stop the boosting.
+        valid: validation rows, which stop the boosting; None boosts as many trees as the settings allow.
         codes: columns that hold codes, without an order.
         settings: loss, size and shrinkage of the trees.
         seed: of the rows that each tree is fitted to.
@@ -75,7 +75,7 @@ class BoostingTask:
     """
 
     rows: BoostedRows
-    valid: BoostedRows
+    valid: BoostedRows | None
     codes: Sequence[int]
     settings: Boosting
     seed: int = 0
@@ -94,7 +94,10 @@ class Booster(ABC):
 
     @abstractmethod
     def fit(self, task: BoostingTask) -> list[Tree]:
-        """The trees up to the least error of the validation rows; the sum of their leaves is ln(mean of y)."""
+        """The trees up to the least error of the validation rows; the sum of their leaves is ln(mean of y).
+
+        There is one tree for every round of boosting, so that their number can be asked for again.
+        """
 
 
 @dataclass(frozen=True)
@@ -125,21 +128,25 @@ class LightGBM(Booster):
         }
         data = {"categorical_feature": list(codes), "free_raw_data": False}
         training = lightgbm.Dataset(rows.x, rows.y, weight=rows.weight, **data)
-        validation = lightgbm.Dataset(valid.x, valid.y, weight=valid.weight, reference=training, **data)
+        judging, callbacks = [], []
+        if valid is not None:
+            judging.append(lightgbm.Dataset(valid.x, valid.y, weight=valid.weight, reference=training, **data))
+            callbacks.append(lightgbm.early_stopping(_PATIENCE, verbose=False))
         deadline = time.perf_counter() + task.seconds
         with Progress("boosting", settings.most_trees, task.progress) as bar:
             errors: list[float] = []
 
             def after_tree(state: Any) -> None:
-                errors.append(float(state.evaluation_result_list[0][2]))
+                # Without validation rows the last tree is the best.
+                judged = state.evaluation_result_list
+                errors.append(float(judged[0][2]) if judged else -float(state.iteration))
                 bar.advance(len(errors))
                 if time.perf_counter() > deadline:
                     best = min(range(len(errors)), key=errors.__getitem__)
-                    raise lightgbm.callback.EarlyStopException(best, state.evaluation_result_list)
+                    raise lightgbm.callback.EarlyStopException(best, judged)
 
-            stopping = lightgbm.early_stopping(_PATIENCE, verbose=False)
             booster = lightgbm.train(
-                options, training, settings.most_trees, valid_sets=[validation], callbacks=[after_tree, stopping]
+                options, training, settings.most_trees, valid_sets=judging, callbacks=[after_tree, *callbacks]
             )
         dumped = booster.dump_model(num_iteration=booster.best_iteration or booster.current_iteration())
         return [_from_lightgbm(tree["tree_structure"]) for tree in dumped["tree_info"]]
@@ -196,18 +203,23 @@ class ScikitLearn(Booster):
                 trees < settings.most_trees and trees - best < _PATIENCE and time.perf_counter() < deadline
             ):
                 # Each call starts over from the raw rows, and predicts by all trees: so there are few calls.
-                before, trees = trees, min(max(trees + _PATIENCE // 2, trees * 5 // 4), settings.most_trees)
+                more = settings.most_trees if valid is None else max(trees + _PATIENCE // 2, trees * 5 // 4)
+                before, trees = trees, min(more, settings.most_trees)
                 model.set_params(max_iter=trees).fit(rows.x, rows.y, rows.weight)
                 bar.advance(trees)
+                if valid is None:
+                    best = trees
+                    break
                 errors = _errors(model, valid, before, settings)
                 if min(errors) < best_error:
                     best, best_error = before + 1 + int(np.argmin(errors)), min(errors)
         # There is no public way to the trees; a test compares them with the model's own predictions.
-        start = Tree([], [], [], [], [float(np.ravel(model._baseline_prediction)[0])])
+        start = float(np.ravel(model._baseline_prediction)[0])
         # It numbers columns of codes before the others, and codes by their order among those it has seen.
         order = [*codes, *(column for column in range(rows.x.shape[1]) if column not in codes)]
         values = {column: np.unique(rows.x[:, column]).astype(int) for column in codes}
-        return [start, *(_from_scikit_learn(stage[0], order, values) for stage in model._predictors[:best])]
+        first, *others = (_from_scikit_learn(stage[0], order, values) for stage in model._predictors[:best])
+        return [replace(first, values=[start + value for value in first.values]), *others]
 
 
 def _errors(model: Any, valid: BoostedRows, begin: int, settings: Boosting) -> list[float]:

@@ -66,7 +66,7 @@ class GrownForest:
 
 def grow(
     rows: TargetRows,
-    valid: TargetRows,
+    valid: TargetRows | None,
     inputs: Trees,
     settings: Boosting,
     fold: Tensor,
@@ -80,7 +80,7 @@ def grow(
 
     Args:
         rows: training rows, encoded.
-        valid: validation rows, which decide the number of trees.
+        valid: validation rows, which decide the number of trees; None boosts `settings.most_trees`.
         inputs: names the columns.
         settings: loss, size and shrinkage of the trees.
         fold: of each training row (n,), from 0 on: the mean targets of ids that a row sees are those of other folds.
@@ -97,10 +97,10 @@ def grow(
     for name in (*matrix.ids, *matrix.bags):
         matrix.means(name).copy_(_means(x[name], rows.y / unit, weight, matrix.sizes[name]))
     columns = _columns(matrix, booster.most_codes, settings.by_means)
-    haste = _HASTE if len(rows.y) > _MANY_ROWS else 1.0
+    haste = _HASTE if len(rows.y) + (0 if valid is None else len(valid.y)) > _MANY_ROWS else 1.0
     task = BoostingTask(
         columns.select(_rows(_seen_by_training_rows(matrix, x, rows.y / unit, weight, fold), rows, unit)),
-        columns.select(_rows(matrix(valid.x), valid, unit)),
+        None if valid is None else columns.select(_rows(matrix(valid.x), valid, unit)),
         columns.codes,
         replace(settings, rate=haste * settings.rate),
         seed=seed,

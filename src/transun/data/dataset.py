@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from transun.data import hashing
 from transun.support.counting import counted, counted_are
@@ -163,6 +163,20 @@ class Dataset:
             )
         return self.take(first.nonzero().squeeze(-1)), self.take((~first).nonzero().squeeze(-1))
 
+    def joined(self, other: "Dataset") -> "Dataset":
+        """The rows of both, which have the same columns.
+
+        >>> Dataset(torch.zeros(2, 1), [1.0, 2.0]).joined(Dataset(torch.zeros(1, 1), [3.0])).y.tolist()
+        [1.0, 2.0, 3.0]
+        """
+        x = self.x if isinstance(self.x, dict) else {"": self.x}
+        others = other.x if isinstance(other.x, dict) else {"": other.x}
+        if x.keys() != others.keys() or (self.weight is None) != (other.weight is None):
+            raise ValueError(f"{self} and {other} cannot be joined: give both the same columns, and weights to both")
+        columns = {name: _stacked(values, others[name]) for name, values in x.items()}
+        weight = None if self.weight is None or other.weight is None else torch.cat([self.weight, other.weight])
+        return Dataset(columns if isinstance(self.x, dict) else columns[""], torch.cat([self.y, other.y]), weight)
+
     def to(self, device: torch.device | str) -> "Dataset":
         """The same rows on another device; batches then cost no transfer.
 
@@ -170,6 +184,18 @@ class Dataset:
         'cpu'
         """
         return Dataset(*Batch(self.x, self.y, self.weight).map(lambda column: column.to(device)))
+
+
+def _stacked(first: Tensor, second: Tensor) -> Tensor:
+    """The rows of both; the rows of bags are filled up with -1 to the width of the widest.
+
+    >>> _stacked(torch.tensor([[1, 2]]), torch.tensor([[3]])).tolist()
+    [[1, 2], [3, -1]]
+    """
+    if first.ndim == 2 and not first.is_floating_point():
+        width = max(first.shape[1], second.shape[1])
+        first, second = (nn.functional.pad(bag, (0, width - bag.shape[1]), value=-1) for bag in (first, second))
+    return torch.cat([first, second])
 
 
 def tensor(name: str, values: Any) -> Tensor:

@@ -90,6 +90,7 @@ class Mixture:
     error: float
     rows: int
     count: int
+    refitted: bool
 
 
 @dataclass(frozen=True)
@@ -168,7 +169,9 @@ def model_report(
             history.stopped_early,
             history.out_of_time,
         ),
-        mixture=Mixture(tuple(history.parts), history.mixed_error, history.mixed_rows, history.mixtures)
+        mixture=Mixture(
+            tuple(history.parts), history.mixed_error, history.mixed_rows, history.mixtures, history.refitted
+        )
         if history.parts
         else None,
         multicalibration=history.multicalibration,
@@ -274,6 +277,7 @@ def _shares(report: ModelReport) -> list[Block]:
         f". {report.mixture.count} mixtures, of folds and of all rows, are averaged" if report.mixture.count > 1 else ""
     )
     how = f"{counted(report.mixture.rows, 'row')} that nothing was trained on decided the shares{times}."
+    how += " Then the trees were boosted again on all rows but those held out." if report.mixture.refitted else ""
     return [Paragraph([f"The prediction is a mixture: {', '.join(parts)}. {how}{left_out}"])]
 
 

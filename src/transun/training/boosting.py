@@ -24,7 +24,7 @@ _FOLDS = 5
 
 def fit_trees(
     data: Dataset,
-    valid: Dataset,
+    valid: Dataset | None,
     inputs: Trees,
     settings: Boosting = SMALL_TREES,
     *,
@@ -39,7 +39,7 @@ def fit_trees(
 
     Args:
         data: training rows, encoded.
-        valid: validation rows, which decide the number of trees.
+        valid: validation rows, which decide the number of trees; None boosts `settings.most_trees`.
         inputs: names the columns.
         settings: loss, size and shrinkage of the trees.
         booster: the library; None takes LightGBM where it is installed, else scikit-learn.

@@ -76,6 +76,8 @@ class History:
     mixed_error: float = math.nan
     """The root mean squared error of the mixture on the rows that decided the shares, of which there are:"""
     mixed_rows: int = 0
+    refitted: bool = False
+    """Whether trees were boosted again in the end, on training and validation rows together."""
     multicalibration: str = ""
     """Whether totals of segments were put right, and what rows left out say about it; empty if it was not tried."""
 

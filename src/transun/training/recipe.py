@@ -53,6 +53,9 @@ class Recipe:
         valid_share: the share of the rows that become validation rows where the caller hands over whole tables
             (`train`, `transun fit`, `NetworkRegressor`); 0 trains on all of them to the last epoch. `fit` takes
             validation rows as an argument.
+        refit: whether the trees beside a network are boosted again on training and validation rows together, with as
+            many trees as the validation rows found best. It takes about as long as boosting the first time, and with a
+            budget it is done where time is left. False learns no weight from validation rows.
         calibration_share: the share of the rows that no part of the training sees, from which `train` and `transun fit`
             learn a factor that makes totals right in every segment, see `multicalibrate`; 0 learns none. A tenth to a
             fifth is worth it where totals of segments matter more than what the rows would teach the model.
@@ -82,6 +85,7 @@ class Recipe:
     checks_per_epoch: int | None = None
     finish: int = 0
     valid_share: float = 0.1
+    refit: bool = True
     calibration_share: float = 0.0
     balance: bool | None = None
     budget: float | None = None
