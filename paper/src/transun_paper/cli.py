@@ -167,9 +167,10 @@ def board(
 ) -> None:
     """Measure methods on the board of tables; the page shows every result so far, not only those of this command.
 
-    Finished results are kept in OUT/runs: an interrupted command continues where it stopped. A result stays when
-    transun changes, unless its method has a new version; `--again` computes it anew. With one job on a free machine
-    the seconds are those of one core.
+    Finished results are kept in OUT/runs: an interrupted command continues where it stopped. All of them are also in
+    OUT/board/results.jsonl, which fills OUT/runs on another machine. A result stays when transun changes, unless its
+    method has a new version; `--again` computes it anew. With one job on a free machine the seconds are those of one
+    core.
     The report is OUT/board/tables.json, with --rows 2000 OUT/board/tables-2000.json, its page beside it.
 
     Example: transun-paper board --methods default --methods 'lightgbm_*' --tables numbers --seeds 1
@@ -177,6 +178,7 @@ def board(
     _require_libraries()
     from transun.support.files import write_json
     from transun_paper.board.methods import METHODS
+    from transun_paper.board.record import fill_store, write_record
     from transun_paper.board.run import Board
     from transun_paper.board.summary import board_report
     from transun_paper.board.tables import BOARD_TABLES
@@ -191,12 +193,15 @@ def board(
         texts |= {name: repr(BOARD_TABLES[name]) for name in chosen.tables}
         print_table(["name", "what", "skipped because"], [[name, texts[name], skipped.get(name, "")] for name in texts])
         return
-    store = Store(out / "runs")
+    store, record = Store(out / "runs"), out / FOLDER / "results.jsonl"
+    fill_store(record, store)
     if again:
         typer.echo(f"{chosen.forget(store)} results forgotten", err=True)
     chosen.run(store, jobs, silent if progress is False else to_stderr)
     everything = Board(tuple(METHODS), tuple(BOARD_TABLES), max(seeds, 5), rows)
+    store.used.clear()  # of what has been run; the report asks for all that is current
     report = board_report(everything, store, "transun-paper board" + (f" --rows {rows}" if rows else ""))
+    write_record(record, store, rows)
     write_json(out / FOLDER / f"tables{f'-{rows}' if rows else ''}.json", report)
     pages_written = write_board_pages(out)
     if as_json:

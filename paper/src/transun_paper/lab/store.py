@@ -56,7 +56,7 @@ class Store:
     def read(self, text: str) -> Any:
         """The result stored for this text."""
         self.used.add(text)
-        return self._stored(text)["result"]
+        return self.entry(text)["result"]
 
     def keep(self, text: str, result: Any, seconds: float | None = None) -> None:
         """Store a result that was computed elsewhere, and the seconds of one core that it took, where they are known.
@@ -78,16 +78,17 @@ class Store:
         >>> store.cost(["a", "b", "c"])
         StoredCost(results=3, timed=2, seconds=5.0)
         """
-        known = [_seconds(self._stored(text)) for text in set(texts)]
+        known = [_seconds(self.entry(text)) for text in set(texts)]
         timed = [seconds for seconds in known if seconds is not None]
         return StoredCost(len(known), len(timed), math.fsum(timed))
 
     def torch_versions(self) -> list[str]:
         """The versions of torch by which the results that were asked for were computed, as far as they tell."""
-        results = [self._stored(text)["result"] for text in self.used]
+        results = [self.entry(text)["result"] for text in self.used]
         return sorted({result["torch"] for result in results if isinstance(result, dict) and "torch" in result})
 
-    def _stored(self, text: str) -> dict[str, Any]:
+    def entry(self, text: str) -> dict[str, Any]:
+        """All that is stored for this text: the text, the seconds where they are known, and the result."""
         stored: dict[str, Any] = json.loads(self.path(text).read_text(encoding="utf-8"))
         return stored
 
