@@ -157,7 +157,7 @@ def test_results_end_at_the_first_missing_seed(board, store):
 
 
 def test_patterns_and_groups():
-    assert Board.matching(["lightgbm_t*"]).methods == ("lightgbm_tweedie", "lightgbm_tuned")
+    assert Board.matching(["lightgbm_t*"]).methods == ("lightgbm_tweedie", "lightgbm_tuned", "lightgbm_tuned_refit")
     assert len(Board.matching(tables=["ids"]).tables) == 6
     assert "fremtpl2_claims" not in Board.matching().tables
     assert Board.matching(tables=["large"]).tables == ("fremtpl2_claims",)

@@ -1,3 +1,5 @@
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -19,6 +21,7 @@ from transun_paper.board.trees import (
 LEARNERS = [
     DefaultLightGBM("m"),
     LightGBM("m", "poisson"),
+    LightGBM("m", "poisson", refit=True),
     LightGBM("m", "tweedie"),
     LightGBM("m", "regression"),
     TunedLightGBM("m", trials=2),
@@ -57,6 +60,13 @@ def test_a_search_of_one_trial_is_the_untuned_booster(split):
     plain, tuned = LightGBM("p").fit_predict(split, 0), TunedLightGBM("t", trials=1).fit_predict(split, 0)
     np.testing.assert_array_equal(tuned.test, plain.test)
     assert tuned.details["chosen"] == {"objective": "poisson"}
+
+
+@pytest.mark.parametrize("method", [LightGBM, partial(TunedLightGBM, trials=2)])
+def test_a_refit_has_as_many_trees_and_knows_the_validation_rows(method, split):
+    plain, refitted = (method("m", refit=refit).fit_predict(split, 0) for refit in (False, True))
+    assert refitted.details == plain.details
+    assert rmse(refitted.valid, split.y_valid) < rmse(plain.valid, split.y_valid)
 
 
 def test_a_longer_search_is_no_worse_on_the_validation_rows(split):

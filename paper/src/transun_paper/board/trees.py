@@ -85,9 +85,8 @@ def boost(frames: Frames, data: TableSplit, seed: int, **parameters: Any) -> Any
     """A LightGBM booster that stops when the RMSE of the validation rows has not improved for 50 trees."""
     lightgbm = need("lightgbm")
     train = lightgbm.Dataset(frames.train, data.y_train)
-    given = {"learning_rate": RATE, "metric": "rmse", "num_threads": 1, "seed": seed, "verbosity": -1} | parameters
     return lightgbm.train(
-        given,
+        _lightgbm_settings(seed, parameters),
         train,
         TREES,
         valid_sets=[lightgbm.Dataset(frames.valid, data.y_valid, reference=train)],
@@ -95,16 +94,38 @@ def boost(frames: Frames, data: TableSplit, seed: int, **parameters: Any) -> Any
     )
 
 
+def boost_again(frames: Frames, data: TableSplit, seed: int, trees: int, **parameters: Any) -> Any:
+    """A LightGBM booster of so many trees, of training and validation rows together, as the default refits its own."""
+    lightgbm, both = need("lightgbm"), need("pandas").concat([frames.train, frames.valid])
+    rows = lightgbm.Dataset(both, np.concatenate([data.y_train, data.y_valid]))
+    return lightgbm.train(_lightgbm_settings(seed, parameters), rows, trees)
+
+
+def _lightgbm_settings(seed: int, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    return {"learning_rate": RATE, "metric": "rmse", "num_threads": 1, "seed": seed, "verbosity": -1, **parameters}
+
+
 @dataclass(frozen=True)
 class LightGBM(FrameMethod):
-    """LightGBM with an objective and early stopping."""
+    """LightGBM with an objective and early stopping.
+
+    Args:
+        name: of the method.
+        objective: of LightGBM.
+        refit: whether as many trees are boosted again on training and validation rows together.
+
+    """
 
     libraries: ClassVar[tuple[str, ...]] = ("lightgbm", "pandas")
     objective: str = "poisson"
+    refit: bool = False
 
     def learn(self, frames: Frames, data: TableSplit, seed: int) -> tuple[Callable[[Any], Floats], dict[str, Any]]:
         booster = boost(frames, data, seed, objective=self.objective)
-        return booster.predict, {"trees": booster.best_iteration}
+        trees = booster.best_iteration
+        if self.refit:
+            booster = boost_again(frames, data, seed, trees, objective=self.objective)
+        return booster.predict, {"trees": trees}
 
 
 @dataclass(frozen=True)
@@ -133,6 +154,7 @@ class TunedLightGBM(FrameMethod):
     cost: ClassVar[float] = 30.0
     trials: int = 30
     seconds: float = 120.0
+    refit: bool = False
 
     def learn(self, frames: Frames, data: TableSplit, seed: int) -> tuple[Callable[[Any], Floats], dict[str, Any]]:
         draw, watch = np.random.default_rng(seed), Stopwatch()
@@ -147,7 +169,10 @@ class TunedLightGBM(FrameMethod):
                 best, least, chosen = booster, error, parameters
             done += 1
         assert best is not None  # there is at least one trial
-        return best.predict, {"trials": done, "trees": best.best_iteration, "chosen": chosen}
+        trees = best.best_iteration
+        if self.refit:
+            best = boost_again(frames, data, seed, trees, **chosen)
+        return best.predict, {"trials": done, "trees": trees, "chosen": chosen}
 
 
 def random_parameters(draw: "np.random.Generator") -> dict[str, Any]:
