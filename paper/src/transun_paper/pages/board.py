@@ -22,8 +22,9 @@ _GROUPS = {
 }
 _PROTOCOL = (
     "Every method gets the same columns, nothing declared about them, and the same rows: it learns from training rows, "
-    "may stop or choose by validation rows, and is measured on test rows that choose nothing. Each runs on one thread. "
-    "A method with randomness is run with several seeds."
+    "may stop or choose by validation rows, and is measured on test rows that choose nothing. Some learn from "
+    "validation rows too, once nothing is left to choose: the default, whose trees do, and methods whose name ends in "
+    "refit. Each runs on one thread. A method with randomness is run with several seeds."
 )
 _LEGEND = (
     "Ratios are of NRMSE; ± is one standard error, of test rows (delete-a-group jackknife over 20 blocks, paired) and "
@@ -213,11 +214,14 @@ def ablations_page(report: Report, tried: Sequence[Report]) -> str:
     parts = [
         "# What each piece of the default is worth",
         f"{_PROTOCOL} Made by `{report['command']}` with transun {report['version']} and torch {report['torch']}.",
-        "NRMSE of the changed default over that of the default: above 1, the piece helps. Trees are mixed with the "
-        f"default head alone, so compare another head with the network alone. {_LEGEND}",
+        "NRMSE of the changed default over that of the default: above 1, the piece helps. Left out says between which "
+        "values the mean lies when one table at a time is left out: where all are above 1, no single table decides for "
+        "the piece. Trees are mixed with the default head alone, so compare another head with the network alone. "
+        f"{_LEGEND}",
     ]
     ablations = report["ablations"]
-    parts += [changes_table(ablations)] if ablations else ["None has been run."]
+    group_of = {described["table"]: described["group"] for described in report["tables"]}
+    parts += [changes_table(ablations, group_of)] if ablations else ["None has been run."]
     for group, heading in _GROUPS.items():
         names = [described["table"] for described in report["tables"] if described["group"] == group]
         lines = [
@@ -231,16 +235,27 @@ def ablations_page(report: Report, tried: Sequence[Report]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def changes_table(ablations: Sequence[Report]) -> str:
-    """A line per change of the default: its means over the groups of tables."""
+def changes_table(ablations: Sequence[Report], group_of: Mapping[str, str]) -> str:
+    """A line per change of the default: its means over the groups of tables.
+
+    Args:
+        ablations: of the report of the board.
+        group_of: the group of each table.
+
+    """
     groups = [group for group in _GROUPS if any(group in line["means"] for line in ablations)]
     header = ["change"]
     for group in groups:
-        header += [group, "interval"]
+        header += [group, "interval", "left out"]
+
+    def cells(line: Report, group: str) -> list[str]:
+        logs = [ratio["value"] for name, ratio in line["tables"].items() if group_of[name] == group]
+        return [*_mean_cells(line["means"].get(group)), left_out_range(logs)]
+
     lines = [
         [
             line["change"],
-            *[cell for group in groups for cell in _mean_cells(line["means"].get(group))],
+            *[cell for group in groups for cell in cells(line, group)],
             str(line["wrong_totals"]),
             f"{line['seconds']:.1f}",
             f"`{line['settings']}`",
@@ -248,6 +263,20 @@ def changes_table(ablations: Sequence[Report]) -> str:
         for line in ablations
     ]
     return table([*header, "wrong totals", "seconds", "settings"], lines)
+
+
+def left_out_range(logs: Sequence[float]) -> str:
+    """Between which geometric means the ratios of all tables but one lie, given their logarithms.
+
+    >>> left_out_range([0.0, math.log(2.0), math.log(2.0)])
+    '1.4142 to 2.0000'
+    >>> left_out_range([0.0])
+    '–'
+    """
+    if len(logs) < 2:
+        return "–"
+    means = [(sum(logs) - left_out) / (len(logs) - 1) for left_out in logs]
+    return _interval(math.exp(min(means)), math.exp(max(means)))
 
 
 def tried_table(tried: Sequence[Report]) -> str:
