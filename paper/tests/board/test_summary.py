@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 from transun_paper.board.summary import (
+    ablations,
     best_of,
     board_claims,
     common_seeds,
@@ -86,6 +87,15 @@ def test_the_best_of_a_table_is_no_ablation():
     }
     assert best_of("charity_gifts", results) == "lightgbm_poisson"
     assert best_of("imdb_votes", results) is None
+
+
+def test_a_change_of_one_seed_is_compared_with_that_seed():
+    results = {
+        ("imdb_votes", "default"): [result(1.0), result(3.0)],
+        ("imdb_votes", "default:trees_alone"): [result(2.0)],
+    }
+    (line,) = ablations(results)
+    assert line["tables"]["imdb_votes"]["value"] == pytest.approx(math.log(2.0))
 
 
 TABLES = ("imdb_votes", "mlb_salaries")

@@ -231,7 +231,8 @@ def ablations_page(report: Report, tried: Sequence[Report]) -> str:
         ]
         if lines:
             parts += [f"## {heading}", table(["change", *names], lines)]
-    parts += ["## Tried and dropped", tried_table(tried) if tried else "Nothing is listed."]
+    then = "Each was compared with the default as it was when it was tried."
+    parts += ["## Tried and dropped", *([then, tried_table(tried)] if tried else ["Nothing is listed."])]
     return "\n\n".join(parts) + "\n"
 
 
