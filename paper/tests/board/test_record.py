@@ -17,7 +17,7 @@ def test_a_record_fills_an_empty_store(tmp_path):
     write_record(record, first, None)
     assert [json.loads(json.loads(line)["text"])["method"] for line in record.read_text().splitlines()] == ["a", "b"]
     assert (fill_store(record, second), fill_store(record, second)) == (2, 0)
-    assert second.read(text("b")) == {"metrics": {"NRMSE": 0.333333}}
+    assert second.read(text("b")) == {"metrics": {"NRMSE": 1 / 3}}
     assert second.cost([text("a"), text("b")]).seconds == 10.0
 
 

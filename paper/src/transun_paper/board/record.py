@@ -5,10 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from transun.support.files import write_text
-from transun_paper.lab.store import Store, rounded
-
-# Standard errors and ratios of NRMSE need no more.
-_DIGITS = 6
+from transun_paper.lab.store import Store
 
 
 def fill_store(record: Path, store: Store) -> int:
@@ -27,7 +24,7 @@ def write_record(record: Path, store: Store, rows: int | None) -> None:
     A result that nothing asks for is of an old version of its method, and is left out.
     """
     others = [entry for entry in _entries(record) if _arguments(entry)["rows"] != rows]
-    entries = [*others, *(rounded(store.entry(text), _DIGITS) for text in store.used)]
+    entries = [*others, *map(store.entry, store.used)]
     lines = [json.dumps(entry, separators=(",", ":")) for entry in sorted(entries, key=_place)]
     write_text(record, "".join(f"{line}\n" for line in lines))
 
