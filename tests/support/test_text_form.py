@@ -103,6 +103,12 @@ def test_only_calls_of_known_names_with_literals_are_read(text):
         parse(text, NAMES)
 
 
+def test_whole_numbers_beyond_floating_point_are_refused():
+    assert parse(f"Point({10**300})", NAMES).x == 10**300
+    with pytest.raises(ValueError, match=r"the whole number 1000.*\.\.\. is larger than any"):
+        parse(f"Point({10**400})", NAMES)
+
+
 def test_nan_has_no_text():
     with pytest.raises(ValueError, match="NaN has no text form"):
         dumps(float("nan"))

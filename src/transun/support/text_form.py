@@ -16,8 +16,10 @@ __all__ = ["arguments", "dumps", "parse"]
 
 # The text of a model is a line or a page long; anything longer is an accident or an attack.
 _MAX_LENGTH = 100_000
+# Whole numbers of more bits are larger than any floating-point number.
+_BITS = 1023
 _NO_HINT = inspect.Parameter.empty
-# What constructors raise for arguments of the wrong type or size, such as Log1p(upper="x") or BoxCox(0, 10**400).
+# What constructors raise for arguments of the wrong type or size, such as Log1p(upper="x").
 _WRONG_ARGUMENT = (ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError, TypeError)
 
 
@@ -97,6 +99,8 @@ def _same(argument: Any, default: Any) -> bool:
 
 def _build(node: ast.expr, names: Mapping[str, Any]) -> Any:
     match node:
+        case ast.Constant(value=int() as value) if value.bit_length() > _BITS:
+            raise ValueError(f"the whole number {_short(str(value))} is larger than any that can be computed with")
         case ast.Constant(value=None | bool() | int() | float() | str() as value):
             return value
         case ast.Name(id=name) if name in names:
