@@ -124,8 +124,7 @@ def board_block() -> str:
         "The trees of `train` learn from validation rows too, once these have nothing left to choose; "
         f"{report['reference']} that does so has {_ratio(refit)}. `train` is best on {default['first']} tables and has "
         f"{wrong} wrong total{'s' * (wrong != 1)}, for {default['seconds']:.0f} seconds a table on one thread. {held} "
-        "claims about it "
-        "hold ([page](paper/reports/board/tables.md))."
+        "claims about it hold ([page](paper/reports/board/tables.md))."
     )
 
 
