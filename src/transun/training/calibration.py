@@ -2,19 +2,17 @@
 
 import copy
 import math
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from transun.corrections import Correction, TotalRatio, TotalShift
-from transun.data import Batch
 from transun.heads import Corrected, Credible
 from transun.heads.head import Raw
 from transun.models.network import Model
 from transun.support.group import Group
-from transun.training.batches import BatchPart, BatchSource, RowBatch, own_parts
+from transun.training.batches import BatchSource, RowBatch, own_parts
 
 __all__ = ["balance", "calibrate", "shrink"]
 
@@ -46,9 +44,14 @@ def calibrate(
     [4.0, 4.0]
 
     """
-    corrected, raw, y, weight = _outputs(model, data, batch_size, group)
-    corrected.head = Corrected(corrected.head, correction).calibrate(raw, y, weight)
-    return corrected.train(model.training)
+    return _corrected(model, correction, _outputs(model, data, batch_size, group))
+
+
+def _corrected(model: Model, correction: Correction, outputs: "_Outputs") -> Model:
+    """A copy of the model with a correction that is learned from outputs of its own."""
+    corrected = copy.deepcopy(model)
+    corrected.head = Corrected(corrected.head, correction).calibrate(outputs.raw, outputs.y, outputs.weight)
+    return corrected
 
 
 @torch.no_grad()
@@ -70,15 +73,31 @@ def shrink(model: Model, data: BatchSource, *, group: Group = Group()) -> Model:
     [4.0, 4.0]
 
     """
-    shrunk, raw, y, weight = _outputs(model, data, None, group)
-    shrunk.head = Credible(shrunk.head).calibrate(raw, y, weight)
-    return shrunk.train(model.training)
+    shrunk, outputs = copy.deepcopy(model), _outputs(model, data, None, group)
+    shrunk.head = Credible(shrunk.head).calibrate(outputs.raw, outputs.y, outputs.weight)
+    return shrunk
 
 
-def _outputs(
-    model: Model, data: BatchSource, batch_size: int | None, group: Group
-) -> tuple[Model, Raw, Tensor, Tensor]:
-    """A copy of a trained model in evaluation mode, and its outputs, the targets and the weights of all rows."""
+@dataclass(frozen=True)
+class _Outputs:
+    """What a model says of rows, once for each member: raw outputs, targets and weights, all (rows · members, ...)."""
+
+    raw: Raw
+    y: Tensor
+    weight: Tensor
+
+    def weighted(self, factor: float) -> "_Outputs":
+        """The same rows, each of which counts so many times."""
+        return replace(self, weight=self.weight * factor)
+
+    def joined(self, others: "_Outputs") -> "_Outputs":
+        """These rows and the others."""
+        raw = tuple(torch.cat(pair) for pair in zip(self.raw, others.raw, strict=True))
+        return _Outputs(raw, torch.cat([self.y, others.y]), torch.cat([self.weight, others.weight]))
+
+
+def _outputs(model: Model, data: BatchSource, batch_size: int | None, group: Group) -> _Outputs:
+    """The outputs of a trained model in evaluation mode, of all rows of all ranks."""
     model.require_trained()
     copied = copy.deepcopy(model).eval()
     raws, targets, weights = [], [], []
@@ -88,9 +107,10 @@ def _outputs(
         targets.append(model.for_members(torch.cat(group.gather(rows.y))))
         weights.append(model.for_members(torch.cat(group.gather(_weights(rows)))))
     raw = tuple(torch.cat(outputs) for outputs in zip(*raws, strict=True))
-    return copied, raw, torch.cat(targets), torch.cat(weights)
+    return _Outputs(raw, torch.cat(targets), torch.cat(weights))
 
 
+@torch.no_grad()
 def balance(model: Model, trained: BatchSource, valid: BatchSource | None = None, *, group: Group = Group()) -> Model:
     """A copy of a trained model times the factor that makes a total right: Σy / Σŷ over rows that are not for testing.
 
@@ -117,51 +137,20 @@ def balance(model: Model, trained: BatchSource, valid: BatchSource | None = None
     correction = TotalRatio() if model.head.transform.lower >= 0.0 else TotalShift()
     if valid is None:
         return calibrate(model, trained, correction, group=group)
-    sources = (trained, valid)
-    return calibrate(model, _WeightedSources(sources, _precisions(model, sources, group)), correction, group=group)
-
-
-@torch.no_grad()
-def _precisions(model: Model, sources: Sequence[BatchSource], group: Group) -> list[float]:
-    """The inverse of each source's mean squared error, the largest of which is 1; 1 for all where one is unknown.
-
-    Weights are of single precision, in which the inverse of a squared amount of 1e-20 is infinite, and of 1e30 is zero.
-    """
-    errors = []
-    for source in sources:
-        squares = rows = 0.0
-        for batch in own_parts(source, group, model.rows_at_once):
-            weight = _weights(batch)
-            squares += float(((model(batch.x) - batch.y).double() ** 2 * weight).sum())
-            rows += float(weight.sum())
-        squares, rows = (sum(parts) for parts in zip(*group.gather_numbers([squares, rows]), strict=True))
-        errors.append(squares / rows if rows else 0.0)
+    learned, judged = (_outputs(model, source, None, group) for source in (trained, valid))
+    errors = [_mean_square(model, outputs) for outputs in (learned, judged)]
+    # Relative to the smaller: in single precision the inverse of a squared amount of 1e-20 is infinite, of 1e30 zero.
     known = all(0.0 < error < math.inf for error in errors)
-    return [min(errors) / error for error in errors] if known else [1.0] * len(errors)
+    precisions = [min(errors) / error for error in errors] if known else [1.0, 1.0]
+    both = learned.weighted(precisions[0]).joined(judged.weighted(precisions[1]))
+    return _corrected(model, correction, both)
 
 
-@dataclass(frozen=True)
-class _WeightedSources:
-    """Several sources one after the other; the weight of a row is multiplied by that of its source."""
-
-    sources: tuple[BatchSource, ...]
-    weights: Sequence[float]
-
-    def __len__(self) -> int:
-        return sum(map(len, self.sources))
-
-    def targets(self) -> Tensor:
-        return torch.cat([source.targets() for source in self.sources])
-
-    def batches(self, size: int, *, seed: int | None = None) -> Iterator[RowBatch]:
-        for source, weight in zip(self.sources, self.weights, strict=True):
-            for rows in source.batches(size, seed=seed):
-                yield Batch(rows.x, rows.y, _weights(rows) * weight)
-
-    def parts(self, group: Group, size: int, seed: int | None) -> Iterator[BatchPart]:
-        for source, weight in zip(self.sources, self.weights, strict=True):
-            for part in own_parts(source, group, size, seed=seed):
-                yield replace(part, weight=_weights(part) * weight, total=part.total * weight)
+def _mean_square(model: Model, outputs: _Outputs) -> float:
+    """The mean squared error of the rows' predictions; 0 where no row has a weight."""
+    weight = model.over_members(outputs.weight).double()
+    wrong = model.over_members(model.head(outputs.raw)) - model.over_members(outputs.y)
+    return float((wrong.double() ** 2 * weight).sum() / weight.sum().clamp(min=1e-300))
 
 
 def _weights(rows: RowBatch) -> Tensor:
