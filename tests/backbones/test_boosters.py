@@ -10,6 +10,7 @@ from transun.backbones.boosters import BoostedRows, Boosting, BoostingTask, Ligh
 BOOSTERS = [LightGBM(), ScikitLearn()]
 SMALL = Boosting(power=1.0, leaves=8, rate=0.05, by_means=True)
 LARGE = Boosting(power=1.3, leaves=31, rate=0.03, by_means=False)
+LINEAR = replace(LARGE, linear=True)
 
 
 @pytest.fixture(params=BOOSTERS, ids=lambda booster: booster.name)
@@ -18,7 +19,7 @@ def booster(request):
     return request.param
 
 
-@pytest.mark.parametrize("settings", [SMALL, LARGE], ids=["small", "large"])
+@pytest.mark.parametrize("settings", [SMALL, LARGE, LINEAR], ids=["small", "large", "linear"])
 def test_the_trees_are_those_of_the_library(booster, settings, monkeypatch) -> None:
     """Its own predictions, caught on the way, equal those of the trees that are given back."""
     rng = np.random.default_rng(0)
@@ -72,6 +73,8 @@ def fit_walk(trees):
                     yes = int(value) in question if isinstance(question, frozenset) else value <= question
                     node = tree.yes[node] if yes else tree.no[node]
                 logs[number] += tree.values[-1 - node]
+                slopes = tree.slopes[-1 - node] if tree.slopes else {}
+                logs[number] += sum(slope * float(row[column]) for column, slope in slopes.items())
         return np.exp(logs)
 
     return predict
@@ -113,3 +116,17 @@ def test_the_deviance_can_end_the_boosting_and_shrinkage_keeps_leaves_small(boos
     assert spans[0] > 0.5 * np.log(3.0)
     assert spans[0] < np.log(3.0) + 0.1
     assert abs(spans[1]) < 1e-3
+
+
+def test_linear_leaves_follow_a_line_between_the_rows():
+    """y = e^x without noise: constant leaves are steps, linear ones are not."""
+    pytest.importorskip("lightgbm")
+    x = np.linspace(-1.0, 1.0, 2_000, dtype=np.float32)[:, None]
+    data = BoostedRows(x, np.exp(x[:, 0].astype(np.float64)), None)
+    errors = []
+    for linear in (False, True):
+        settings = Boosting(1.0, 4, 0.3, False, most_trees=60, linear=linear)
+        trees = LightGBM().fit(BoostingTask(data, None, [], settings, progress=False))
+        assert any(tree.slopes for tree in trees) == linear
+        errors.append(float(np.abs(fit_walk(trees)(x) / data.y - 1.0).mean()))
+    assert errors[1] < 0.6 * errors[0]

@@ -61,6 +61,18 @@ def test_leaves_are_those_of_walking_down(leaves: int) -> None:
     np.testing.assert_allclose(forest(batch).squeeze(1).numpy(), expected, rtol=1e-5)
 
 
+def test_leaves_are_linear_within_the_range_of_the_training_rows() -> None:
+    """e^(1 + 2a) up to a = ½ and e^(3 - b) above it; beyond the rows, which end at ±1, a and b count as ±1."""
+    tree = Tree([0], [0.5], [-1], [-2], [1.0, 3.0], [{0: 2.0}, {1: -1.0}])
+    backbone = Trees(numeric=("a", "b")).holding([tree, tree])
+    assert backbone.slopes == (0, 1)
+    forest = backbone.forest()
+    forest.plant([tree, tree], torch.tensor([[-1.0, 1.0], [-1.0, 1.0]]))
+    batch = {"a": torch.tensor([0.25, 1.0, -9.0, 7.0]), "b": torch.tensor([0.0, 0.5, 0.0, 8.0])}
+    assert forest(batch).log().squeeze(1).tolist() == pytest.approx([3.0, 5.0, -2.0, 4.0])
+    assert forest.learned_numbers() == 2 * (2 + 1 + 2)
+
+
 def test_questions_and_leaves_are_counted_beside_the_parameters_of_a_network() -> None:
     """3 leaves and 2 questions, and 1 leaf without a question; the output layers have a weight and a bias each."""
     trees = [Tree([0, 0], [0.5, 0.1], [1, -1], [-2, -3], [0.0, 2.0, 1.0]), Tree([], [], [], [], [3.0])]

@@ -45,6 +45,8 @@ class Boosting:
         shrinkage: K of the credibility P / (P + K) that a leaf's value is multiplied by; P is the predicted amount of
             its rows in units of the mean target.
         most_trees: how many trees there are at most.
+        linear: whether leaves are linear in the numbers that the questions on the way to them ask about. A booster that
+            cannot do so has constant leaves.
         stop_by: whether the squared errors or the Poisson deviance of the validation rows end the boosting.
 
     """
@@ -55,6 +57,7 @@ class Boosting:
     by_means: bool
     shrinkage: float = 1.0
     most_trees: int = 3000
+    linear: bool = False
     stop_by: Literal["squares", "deviance"] = "squares"
 
 
@@ -102,7 +105,7 @@ class Booster(ABC):
 
 @dataclass(frozen=True)
 class LightGBM(Booster):
-    """LightGBM: Tweedie deviance of any power, sets of up to 32 codes per question, rows drawn anew for each tree."""
+    """LightGBM: Tweedie deviance of any power, linear leaves, sets of codes, rows drawn anew for each tree."""
 
     name: str = "LightGBM"
     most_codes: int = 4096
@@ -120,13 +123,15 @@ class LightGBM(Booster):
             "bagging_fraction": 0.8,
             "bagging_freq": 1,
             "lambda_l2": settings.shrinkage,
+            "linear_lambda": settings.shrinkage,
             "seed": task.seed,
             "num_threads": task.threads,
             "deterministic": True,
             "force_row_wise": True,
             "verbose": -1,
         }
-        data = {"categorical_feature": list(codes), "free_raw_data": False}
+        columns = {"linear_tree": settings.linear, "verbose": -1}
+        data = {"categorical_feature": list(codes), "free_raw_data": False, "params": columns}
         training = lightgbm.Dataset(rows.x, rows.y, weight=rows.weight, **data)
         judging, callbacks = [], []
         if valid is not None:
@@ -158,7 +163,10 @@ def _from_lightgbm(structure: dict[str, Any]) -> Tree:
 
     def visit(node: dict[str, Any]) -> int:
         if "split_feature" not in node:
-            return nodes.leaf(node["leaf_value"])
+            return nodes.leaf(
+                node.get("leaf_const", node["leaf_value"]),
+                dict(zip(node.get("leaf_features", ()), node.get("leaf_coeff", ()), strict=True)),
+            )
         if node["decision_type"] == "==":
             question: float | frozenset[int] = frozenset(int(code) for code in node["threshold"].split("||"))
         else:
@@ -271,9 +279,11 @@ class _Nodes:
     yes: list[int] = field(default_factory=list)
     no: list[int] = field(default_factory=list)
     values: list[float] = field(default_factory=list)
+    slopes: list[dict[int, float]] = field(default_factory=list)
 
-    def leaf(self, value: float) -> int:
+    def leaf(self, value: float, slopes: dict[int, float] | None = None) -> int:
         self.values.append(value)
+        self.slopes.append(slopes or {})
         return -len(self.values)
 
     def inner(self, column: int, question: float | frozenset[int]) -> int:
@@ -287,7 +297,8 @@ class _Nodes:
         self.yes[index], self.no[index] = yes, no
 
     def tree(self) -> Tree:
-        return Tree(self.columns, self.questions, self.yes, self.no, self.values)
+        slopes = self.slopes if any(self.slopes) else ()
+        return Tree(self.columns, self.questions, self.yes, self.no, self.values, slopes)
 
 
 def default_booster() -> Booster:

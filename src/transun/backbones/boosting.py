@@ -98,8 +98,9 @@ def grow(
         matrix.means(name).copy_(_means(x[name], rows.y / unit, weight, matrix.sizes[name]))
     columns = _columns(matrix, booster.most_codes, settings.by_means)
     haste = _HASTE if len(rows.y) + (0 if valid is None else len(valid.y)) > _MANY_ROWS else 1.0
+    seen = _seen_by_training_rows(matrix, x, rows.y / unit, weight, fold)
     task = BoostingTask(
-        columns.select(_rows(_seen_by_training_rows(matrix, x, rows.y / unit, weight, fold), rows, unit)),
+        columns.select(_rows(seen, rows, unit)),
         None if valid is None else columns.select(_rows(matrix(valid.x), valid, unit)),
         columns.codes,
         replace(settings, rate=haste * settings.rate),
@@ -112,7 +113,7 @@ def grow(
     backbone = inputs.holding(named)
     forest = backbone.forest()
     forest.matrix.load_state_dict(matrix.state_dict())
-    forest.plant(named)
+    forest.plant(named, seen)
     return GrownForest(backbone, forest, unit)
 
 
@@ -129,7 +130,8 @@ class _Columns:
 
     def rename(self, tree: Tree) -> Tree:
         columns = [self.numbers[column] for column in tree.columns]
-        return Tree(columns, tree.questions, tree.yes, tree.no, tree.values)
+        slopes = [{self.numbers[column]: slope for column, slope in leaf.items()} for leaf in tree.slopes]
+        return replace(tree, columns=columns, slopes=slopes)
 
 
 def _columns(matrix: TreeColumns, most_codes: int, by_means: bool) -> _Columns:

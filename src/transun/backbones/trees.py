@@ -14,8 +14,8 @@ from transun.support.arguments import listed
 
 __all__ = ["Tree", "Trees"]
 
-# Numbers that one step of the forward pass may hold; what is larger is computed in pieces.
-_PIECE = 1 << 22
+# Numbers that one step of the forward pass may hold, few enough for the cache of a processor.
+_PIECE = 1 << 20
 # ln of an amount stays within ±20 of ln of the unit, as in `Poisson`.
 _MAX_LOG_RATIO = 20.0
 
@@ -30,6 +30,7 @@ class Tree:
         yes: the node for the answer yes: an inner node i as i, leaf j as -1 - j.
         no: the node for the answer no.
         values: of each leaf.
+        slopes: of each leaf the slope of every column that it is linear in; empty where all leaves are constant.
 
     """
 
@@ -38,6 +39,7 @@ class Tree:
     yes: Sequence[int]
     no: Sequence[int]
     values: Sequence[float]
+    slopes: Sequence[Mapping[int, float]] = ()
 
     def paths(self) -> Iterator[tuple[int, list[tuple[int, bool]]]]:
         """Each leaf with the answers that lead to it."""
@@ -65,6 +67,10 @@ class Trees(Backbone):
     A column of ids is seen as its codes, about which nodes ask by sets, and as the mean target of each id, less the
     overall mean and shrunk towards it; a bag as the number of its ids and the average of their means.
 
+    A leaf is a constant, or linear in some columns: c + Σ slopeⱼ·xⱼ. Linear leaves follow what is smooth with far fewer
+    leaves. Beyond the range of the training rows they would explode, so that there each xⱼ counts as the nearest end of
+    that range.
+
     Args:
         ids: single-valued columns (B,) of integers, as in `EmbeddingMLP`.
         bags: multi-valued columns (B, L) padded with -1, as in `EmbeddingMLP`.
@@ -72,6 +78,7 @@ class Trees(Backbone):
         trees: how many.
         leaves: of the largest tree.
         sets: for columns of codes, how many different sets of codes the nodes ask about.
+        slopes: the numbers of the columns that leaves are linear in; see `TreeColumns`.
 
     >>> model = Model(Trees(numeric=("a",), trees=1, leaves=2), MSE())
     >>> forest = model.network.stacks[0][0]
@@ -87,6 +94,7 @@ class Trees(Backbone):
     trees: int = 0
     leaves: int = 1
     sets: Mapping[str, int] = field(default_factory=dict)
+    slopes: Sequence[int] = ()
     out_features: int = field(default=1, init=False)
 
     def __post_init__(self) -> None:
@@ -97,6 +105,7 @@ class Trees(Backbone):
             raise ValueError(f"Trees needs trees >= 0 and leaves >= 1, got {self.trees} and {self.leaves}")
         if unknown := [name for name in self.sets if name not in self.ids]:
             raise ValueError(f"Trees has sets of codes for {unknown[0]!r}, which is no column of ids")
+        object.__setattr__(self, "slopes", tuple(self.slopes))
 
     def stages(self) -> list[Callable[[], nn.Module]]:
         return [self.forest]
@@ -106,7 +115,7 @@ class Trees(Backbone):
 
     def forest(self) -> "Forest":
         """The one stage, with room for the trees; without any it gives 1 for every row."""
-        return Forest(self.columns(), self.trees, self.leaves, self.sets)
+        return Forest(self.columns(), self.trees, self.leaves, self.sets, self.slopes)
 
     def columns(self) -> "TreeColumns":
         """What turns a batch into the columns that the trees ask about."""
@@ -115,7 +124,9 @@ class Trees(Backbone):
     def holding(self, trees: Sequence[Tree]) -> Self:
         """The same columns with room for these trees."""
         sets = {name: len(members) for name, members in _distinct_sets(trees, self.columns()).items()}
-        return replace(self, trees=len(trees), leaves=max((len(tree.values) for tree in trees), default=1), sets=sets)
+        leaves = max((len(tree.values) for tree in trees), default=1)
+        slopes = sorted({column for tree in trees for leaf in tree.slopes for column in leaf})
+        return replace(self, trees=len(trees), leaves=leaves, sets=sets, slopes=slopes)
 
     def grow(self, sizes: Mapping[str, int]) -> Self:
         """The same trees with room for more ids, about which no node asks and whose mean is the overall one."""
@@ -174,18 +185,23 @@ class Forest(nn.Module):
 
     Leaf l of a tree is reached if Σᵢ path[l, i]·answer[i] = needed[l], where answers are 0 and 1, and path is 1 where
     the answer must be yes, -1 where it must be no, and 0 where the question is not on the way; needed counts the yes.
+    The constants of leaves are the first row of `values`, and their slopes the others.
     """
 
-    def __init__(self, matrix: TreeColumns, trees: int, leaves: int, sets: Mapping[str, int]) -> None:
+    def __init__(
+        self, matrix: TreeColumns, trees: int, leaves: int, sets: Mapping[str, int], slopes: Sequence[int] = ()
+    ) -> None:
         super().__init__()
         questions = max(leaves - 1, 1)
-        self.matrix, self.sets = matrix, dict(sets)
+        self.matrix, self.sets, self.slopes = matrix, dict(sets), list(slopes)
         self.codes = [matrix.meanings.index((name, "codes")) for name in sets]
         self.register_buffer("columns", torch.zeros(trees, questions, dtype=torch.int32))
         self.register_buffer("thresholds", torch.zeros(trees, questions))
         self.register_buffer("path", torch.zeros(trees, leaves, questions, dtype=torch.int8))
         self.register_buffer("needed", torch.full((trees, leaves), -1, dtype=torch.int8))
-        self.register_buffer("values", torch.zeros(trees, leaves))
+        self.register_buffer("values", torch.zeros(1 + len(slopes), trees, leaves))
+        self.register_buffer("least", torch.full((len(slopes),), -torch.inf))
+        self.register_buffer("most", torch.full((len(slopes),), torch.inf))
         for index, (name, count) in enumerate(sets.items()):
             # True for every code that is not in the set: a question about a set is one about a number, "≤ ½?".
             self.register_buffer(f"outside_{index}", torch.ones(matrix.sizes[name], count, dtype=torch.bool))
@@ -194,8 +210,14 @@ class Forest(nn.Module):
         logs = self._sum_leaves(self.matrix(batch))
         return logs.clamp(-_MAX_LOG_RATIO, _MAX_LOG_RATIO).exp().unsqueeze(-1)
 
-    def plant(self, trees: Sequence[Tree]) -> None:
-        """Fill the buffers with trees."""
+    def plant(self, trees: Sequence[Tree], x: Tensor | None = None) -> None:
+        """Fill the buffers with trees.
+
+        Args:
+            trees: as many as there is room for.
+            x: the columns (columns, n) of the training rows, beyond whose range no leaf goes on; None sets no end.
+
+        """
         sets = _distinct_sets(trees, self.matrix)
         starts: dict[str, int] = {}
         start = len(self.matrix.meanings)
@@ -213,15 +235,20 @@ class Forest(nn.Module):
                     column, question = starts[name] + sets[name][question], 0.5
                 columns[number, node], thresholds[number, node] = column, _largest_single(question)
             for leaf, answers in tree.paths():
-                values[number, leaf] = tree.values[leaf]
+                values[0, number, leaf] = tree.values[leaf]
+                for column, slope in (tree.slopes[leaf] if tree.slopes else {}).items():
+                    values[1 + self.slopes.index(column), number, leaf] = slope
                 needed[number, leaf] = sum(yes for _, yes in answers)
                 for node, yes in answers:
                     path[number, leaf, node] = 1 if yes else -1
+        if x is not None and self.slopes:
+            self.get_buffer("least").copy_(x[self.slopes].amin(1))
+            self.get_buffer("most").copy_(x[self.slopes].amax(1))
 
     def learned_numbers(self) -> int:
-        """The values of all leaves and the questions that lead to them, of which a tree has one less."""
+        """The values and slopes of all leaves and the questions that lead to them, of which a tree has one less."""
         leaves = (self.get_buffer("needed") >= 0).sum(1)
-        return int((2 * leaves - 1).clamp(min=0).sum())
+        return int((2 * leaves - 1).clamp(min=0).sum()) + int(self.get_buffer("values")[1:].count_nonzero())
 
     def _sum_leaves(self, x: Tensor) -> Tensor:
         """The sum of leaves (B,) for the columns x (columns, B)."""
@@ -231,7 +258,7 @@ class Forest(nn.Module):
         return torch.cat([self._sum_in_pieces(self._with_sets(part)) for part in torch.split(x, rows, 1)])
 
     def _sum_in_pieces(self, x: Tensor) -> Tensor:
-        trees, leaves = self.get_buffer("values").shape
+        _, trees, leaves = self.get_buffer("values").shape
         step = max(1, _PIECE // (leaves * max(x.shape[1], 1)))
         total = x.new_zeros(x.shape[1])
         for begin in range(0, trees, step):
@@ -248,9 +275,14 @@ class Forest(nn.Module):
     def _sum(self, x: Tensor, trees: slice) -> Tensor:
         columns, path = self.get_buffer("columns")[trees], self.get_buffer("path")[trees]
         asked = x[columns.flatten().long()].reshape(*columns.shape, x.shape[1])
-        answers = (asked <= self.get_buffer("thresholds")[trees].unsqueeze(-1)).to(x.dtype)
-        reached = torch.bmm(path.to(x.dtype), answers) == self.get_buffer("needed")[trees].unsqueeze(-1)
-        return torch.bmm(self.get_buffer("values")[trees].unsqueeze(1), reached.to(x.dtype)).sum((0, 1))
+        # In place the answers are numbers at once: conversions from booleans would take most of the time.
+        answers = asked.le_(self.get_buffer("thresholds")[trees].unsqueeze(-1))
+        reached = torch.bmm(path.to(x.dtype), answers).eq_(self.get_buffer("needed")[trees].unsqueeze(-1))
+        sums: Tensor = self.get_buffer("values")[:, trees].flatten(1) @ reached.flatten(0, 1)
+        if not self.slopes:
+            return sums[0]
+        inside = x[self.slopes].clamp(self.get_buffer("least").unsqueeze(1), self.get_buffer("most").unsqueeze(1))
+        return sums[0] + (sums[1:] * inside).sum(0)
 
 
 def _distinct_sets(trees: Sequence[Tree], matrix: TreeColumns) -> dict[str, dict[frozenset[int], int]]:
