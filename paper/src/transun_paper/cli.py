@@ -178,7 +178,7 @@ def board(
     _require_libraries()
     from transun.support.files import write_json
     from transun_paper.board.methods import METHODS
-    from transun_paper.board.record import fill_store, write_record
+    from transun_paper.board.record import fill_store, recorded_files, write_record
     from transun_paper.board.run import Board
     from transun_paper.board.summary import board_report
     from transun_paper.board.tables import BOARD_TABLES
@@ -197,8 +197,10 @@ def board(
     fill_store(record, store)
     if again:
         typer.echo(f"{chosen.forget(store)} results forgotten", err=True)
+    for name, reason in chosen.skipped().items():
+        typer.echo(f"{name} is left out: {reason}", err=True)
     chosen.run(store, jobs, silent if progress is False else to_stderr)
-    everything = Board(tuple(METHODS), tuple(BOARD_TABLES), max(seeds, 5), rows)
+    everything = Board(tuple(METHODS), tuple(BOARD_TABLES), max(seeds, 5), rows, recorded_files(record))
     store.used.clear()  # of what has been run; the report asks for all that is current
     report = board_report(everything, store, "transun-paper board" + (f" --rows {rows}" if rows else ""))
     write_record(record, store, rows)

@@ -1,11 +1,12 @@
 import json
 
-from transun_paper.board.record import fill_store, write_record
+from transun_paper.board.record import fill_store, recorded_files, write_record
 from transun_paper.lab.store import Store
 
 
-def text(method, seed=0, rows=None):
-    return json.dumps({"computation": "board", "table": "x", "method": method, "seed": seed, "rows": rows})
+def text(method, seed=0, rows=None, data="file"):
+    arguments = {"table": "x", "method": method, "seed": seed, "rows": rows, "data": data}
+    return json.dumps({"computation": "board", **arguments})
 
 
 def test_a_record_fills_an_empty_store(tmp_path):
@@ -49,3 +50,13 @@ def test_old_versions_go_and_other_numbers_of_rows_stay(tmp_path):
 
 def test_there_need_be_no_record(tmp_path):
     assert fill_store(tmp_path / "none.jsonl", Store(tmp_path)) == 0
+    assert recorded_files(tmp_path / "none.jsonl") == {}
+
+
+def test_the_recorded_file_of_a_table_is_that_of_most_results(tmp_path):
+    store, record = Store(tmp_path / "runs"), tmp_path / "results.jsonl"
+    for seed, data in enumerate(("old", "new", "new")):
+        store.keep(text("a", seed, data=data), 1)
+        store.read(text("a", seed, data=data))
+    write_record(record, store, None)
+    assert recorded_files(record) == {"x": "new"}

@@ -1,4 +1,4 @@
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -128,7 +128,7 @@ def test_other_settings_rows_and_data_have_other_keys(board, store, monkeypatch)
 
 def test_another_version_of_the_default_leaves_other_methods_as_they_are(registered, monkeypatch):
     def keys():
-        return {name: run_of(registered, METHODS[name], 0, None).text for name in METHODS}
+        return {name: run_of(registered.name, registered.fingerprint, METHODS[name], 0, None).text for name in METHODS}
 
     before = keys()
     monkeypatch.setattr("transun_paper.board.networks._DEFAULT_VERSION", 99)
@@ -173,3 +173,15 @@ def test_a_table_that_is_not_there_is_skipped(board, store, tmp_path, monkeypatc
     board.run(store, jobs=1, write=silent)
     assert CALLS == []
     assert "set TRANSUN_DATA" in board.skipped()["made_up"]
+
+
+def test_results_of_a_table_that_is_not_there_are_those_of_the_recorded_file(board, store, tmp_path, monkeypatch):
+    board.run(store, jobs=1, write=silent)
+    here, calls = board.results(store), len(CALLS)
+    files = {run.arguments["table"]: run.arguments["data"] for run in board._runs(store)}
+    monkeypatch.setenv("TRANSUN_DATA", str(tmp_path / "nowhere"))
+    assert board.results(store) == {}
+    elsewhere = replace(board, recorded=files)
+    assert elsewhere.results(store) == here
+    elsewhere.run(store, jobs=1, write=silent)
+    assert len(CALLS) == calls

@@ -29,6 +29,14 @@ def write_record(record: Path, store: Store, rows: int | None) -> None:
     write_text(record, "".join(f"{line}\n" for line in lines))
 
 
+def recorded_files(record: Path) -> dict[str, str]:
+    """By table, the fingerprint of the file that most of its results in a record are of."""
+    found: dict[str, list[str]] = {}
+    for arguments in map(_arguments, _entries(record)):
+        found.setdefault(arguments["table"], []).append(arguments["data"])
+    return {table: max(sorted(set(files)), key=files.count) for table, files in found.items()}
+
+
 def _entries(record: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in record.read_text(encoding="utf-8").splitlines()] if record.is_file() else []
 

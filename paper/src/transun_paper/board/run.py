@@ -4,7 +4,7 @@ import os
 import platform
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
@@ -34,18 +34,27 @@ Cell = tuple[str, str]
 
 
 def run_of(
-    table: BoardTable, method: BoardMethod, seed: int, rows: int | None, given: Mapping[str, Any] = NOTHING
+    table: str, data: str, method: BoardMethod, seed: int, rows: int | None, given: Mapping[str, Any] = NOTHING
 ) -> Computation:
     """The computation of one result; equal texts mean equal data, settings, seed and version of the method.
 
     The code itself is not part of the key, as a comment in it would make every result old.
+
+    Args:
+        table: its name.
+        data: the fingerprint of its file.
+        method: to train.
+        seed: of the method.
+        rows: about how many rows of the table; None takes all.
+        given: what the method takes from the result that it needs.
+
     """
     arguments = {
-        "table": table.name,
+        "table": table,
         "method": method.name,
         "seed": seed,
         "rows": rows,
-        "data": table.fingerprint,
+        "data": data,
         "settings": method.settings,
         "given": dict(given),
         "version": method.version,
@@ -106,6 +115,8 @@ class Board:
         tables: names in `BOARD_TABLES`.
         seeds: how many; a method without randomness gets one.
         rows: about how many rows of each table, by a hash; None takes all.
+        recorded: by table, the fingerprint of its file in the record of results: a table that is not on this machine
+            has the results of the file that it was recorded with.
 
     """
 
@@ -113,6 +124,7 @@ class Board:
     tables: tuple[str, ...]
     seeds: int = SEEDS
     rows: int | None = None
+    recorded: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def matching(
@@ -167,26 +179,28 @@ class Board:
         return {name: reason for name, reason in (methods | tables).items() if reason}
 
     def _runs(self, store: Store, here: bool = True) -> Iterator[Computation]:
-        """The runs whose needs the store meets; `here` leaves out methods that cannot run on this machine."""
-        tables = [BOARD_TABLES[name] for name in self.tables if not BOARD_TABLES[name].missing()]
+        """The runs whose needs the store meets; `here` leaves out methods and tables that this machine lacks."""
+        files = {name: BOARD_TABLES[name].fingerprint for name in self.tables if not BOARD_TABLES[name].missing()}
+        if not here:
+            files = {name: data for name in self.tables if (data := files.get(name, self.recorded.get(name)))}
         methods = [METHODS[name] for name in self.methods if not (here and METHODS[name].missing())]
-        for table in tables:
+        for table, data in files.items():
             for method in methods:
                 for seed in range(1 if method.deterministic else self.seeds):
-                    run = self._run(store, table, method, seed)
+                    run = self._run(store, table, data, method, seed)
                     if run is not None:
                         yield run
 
-    def _run(self, store: Store, table: BoardTable, method: BoardMethod, seed: int) -> Computation | None:
+    def _run(self, store: Store, table: str, data: str, method: BoardMethod, seed: int) -> Computation | None:
         """The run of a method, or None where the result that it needs is not there or failed."""
         needed = method.needs(seed)
         if needed is None:
-            return run_of(table, method, seed, self.rows)
+            return run_of(table, data, method, seed, self.rows)
         name, first_seed = needed
-        first = self._run(store, table, METHODS[name], first_seed)
+        first = self._run(store, table, data, METHODS[name], first_seed)
         if first is None or first.text not in store or "failed" in (result := store.read(first.text)):
             return None
-        return run_of(table, method, seed, self.rows, method.taken_from(result))
+        return run_of(table, data, method, seed, self.rows, method.taken_from(result))
 
 
 def _without_failures(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
