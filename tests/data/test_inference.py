@@ -62,7 +62,7 @@ def test_inference_by_rule() -> None:
         "click": "Id()",
         "range": "Id()",
         "tags": "Bag(layout=Split())",
-        "day": "Datetime(parts=('weekday', 'month', 'age'))",
+        "day": "Datetime(parts=('weekday', 'month', 'age', 'day'))",
         "ts": "Datetime()",
         "bought": "Bag()",
         "score_0": "Id()",
@@ -138,7 +138,7 @@ def real(name: str) -> Path:
             "movietweetings100k",
             "rating",
             ["ts"],
-            {"movie_id": "Id(min_count=2)", "genres": "Bag(layout=Split())", "year": "Number()"},
+            {"movie_id": "Id(min_count=2)", "genres": "Bag(layout=Split())", "year": "Number(periods=True)"},
         ),
     ],
 )
@@ -165,12 +165,12 @@ def test_real_ids_are_those_of_pandas() -> None:
 @pytest.mark.parametrize(
     ("name", "values", "kind"),
     [
-        ("x", [2015, 2016, 2017, 2019], "Number()"),  # years
-        ("x", [1995, 2003, 2019, 2021], "Number()"),  # years with gaps
+        ("x", [2015, 2016, 2017, 2019], "Number(periods=True)"),  # years
+        ("x", [1995, 2003, 2019, 2021], "Number(periods=True)"),  # years with gaps
         ("x", [30, 31, 32, 33, 34], "Number()"),  # weeks
-        ("cut_week", [8, 12, 23, 44], "Number()"),  # weeks with gaps
-        ("WeekNumber", [1, 2, 3, 4, 5, 6, 7, 8], "Number()"),
-        ("month", [202211, 202212, 202301], "Number()"),
+        ("cut_week", [8, 12, 23, 44], "Number(periods=True)"),  # weeks with gaps
+        ("WeekNumber", [1, 2, 3, 4, 5, 6, 7, 8], "Number(periods=True)"),
+        ("month", [202211, 202212, 202301], "Number(periods=True)"),
         ("x", [8, 12, 16, 20, 24], "Number()"),  # evenly spread
         ("month", [1, 2, 3, 4, 5, 6], "Id()"),  # begins again
         ("day_of_week", [0, 1, 2, 3, 4], "Id()"),

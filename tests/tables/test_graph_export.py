@@ -34,6 +34,7 @@ def data():
         "price": rng.normal(size=rows),
         "spent": np.where(rng.random(rows) < 0.1, np.nan, rng.lognormal(0.0, 2.0, rows)),
         "when": np.datetime64("2024-01-01T00:00:00", "us") + rng.integers(0, 10**12, rows).astype("timedelta64[us]"),
+        "week": rng.integers(30, 34, rows).astype(float),
         "gmv": rng.lognormal(1.0, 1.0, rows),
     }
 
@@ -43,6 +44,7 @@ def trained(data, head, backbone=embedding_mlp):
     from transun.data import Split
 
     kinds = {"user.id": Id(), "genres": Bag(Split("|")), "price": Standardised(), "spent": Number(), "when": Datetime()}
+    kinds["week"] = Number(periods=True)
     recipe = Recipe(epochs=2, batch_size=32)
     return train(data, "gmv", head, features=Features(kinds), backbone=backbone, recipe=recipe, progress=False)
 
@@ -88,6 +90,7 @@ EXTREME = {
     "genres": np.array(["x| y |stranger", "", " w", "none of them"], object),
     "price": np.array([np.nan, -3.0, 1e3, 0.0]),
     "spent": np.array([1e12, np.nan, -1e12, 1e-12]),
+    "week": np.array([31.0, np.nan, 34.0, 31.5]),
     "when": np.array([MISSING, 0, -1, 4 * 10**15]),
 }
 
@@ -234,6 +237,7 @@ def test_strangers_predict_from_raw_columns(data, tmp_path, name):
         "price": "tensor(double)",
         "spent": "tensor(double)",
         "when": "tensor(int64)",
+        "week": "tensor(double)",
     }
     assert {entry["name"] for entry in document["inputs"]} == set(types)
     for batch, (prediction, original) in zip(batches, results, strict=True):

@@ -43,6 +43,7 @@ class DIN(EmbeddingMLP):
         dropout: share of activations dropped after each dense layer during training.
         ranks: columns (B,) of floats from 0 to 1, expanded as in `EmbeddingMLP`.
         bins: pieces of the encoding of every rank.
+        periods: columns (B,) of codes of periods, as in `EmbeddingMLP`.
         history: multi-valued columns (B, L) padded with -1, name -> the column of `ids` that its entries are compared
             with and whose table they use. Several columns describe the same entries, position by position; an entry
             that is -1 in all of them is padding.
@@ -80,7 +81,7 @@ class DIN(EmbeddingMLP):
     def stages(self) -> list[Callable[[], nn.Module]]:
         widths = (self._embedded(), *self.hidden)
         columns = self.ids, self.bags, self.numeric, self.dim, self.ranks, self.bins
-        embed = partial(Interest, *columns, self.history, self._unit(), self.normalise)
+        embed = partial(Interest, *columns, self.periods, self.history, self._unit(), self.normalise)
         return [embed, *(partial(dense, *pair, self.dropout, self.activation) for pair in pairwise(widths))]
 
     def _unit(self) -> "Callable[[], ActivationUnit]":
@@ -108,11 +109,12 @@ class Interest(Embedding):
         dim: int | Dimension,
         ranks: Sequence[str],
         bins: int,
+        periods: Mapping[str, int],
         history: Mapping[str, str],
         unit: Callable[[], "ActivationUnit"],
         normalise: bool,
     ) -> None:
-        super().__init__(ids, bags, numeric, dim, ranks, bins)
+        super().__init__(ids, bags, numeric, dim, ranks, bins, periods)
         self.history, self.normalise = dict(history), normalise
         self.columns = (*self.columns, *history)
         self.table |= {name: self.table[target] for name, target in history.items()}

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Self, cast
 
 import torch
@@ -14,8 +15,12 @@ from torch import Tensor, nn
 from transun.backbones.activations import Activation, ReLU
 from transun.backbones.backbone import Backbone, Inputs
 from transun.backbones.dropout import Dropout
-from transun.backbones.sharded import ShardedTable, new_table
+from transun.backbones.sharded import TABLE_SPREAD, ShardedTable, new_table
 from transun.support.arguments import listed, require_count
+
+# The share of rows whose period is hidden in training. A tenth is too little for rows to come, and a half costs nothing
+# where the period is known.
+_UNKNOWN = 0.5
 
 
 class Dimension(ABC):
@@ -85,6 +90,10 @@ class EmbeddingMLP(Backbone):
     1 - (t + ½) / T, its mean over equally frequent ranks. A linear layer over it is any function of r that is linear
     between the multiples of 1 / T, so that the network sees steep places without having to make them.
 
+    A period, such as a day, has a vector as an id has. But rows to come are from periods that training does not know,
+    whose vector is zero, and a network that relies on these vectors is lost there. So half of the rows of every batch
+    are trained as if their period were not known.
+
     Stages: the embedding, then one per hidden layer; the paper's five sharing schemes are `shared=0..4`.
 
     Args:
@@ -97,6 +106,7 @@ class EmbeddingMLP(Backbone):
         dropout: share of activations dropped after each dense layer during training.
         ranks: columns (B,) of floats from 0 to 1, such as those of `Number`.
         bins: pieces of the encoding of every rank. More are finer, with fewer rows to learn each from.
+        periods: columns (B,) of codes of periods, name -> number of codes; 0 is a period that training does not know.
 
     >>> backbone = EmbeddingMLP(ids={"item": 10}, bags={"history": "item"}, numeric=("price",), dim=4)
     >>> batch = {"item": torch.tensor([3]), "history": torch.tensor([[1, -1]]), "price": torch.tensor([0.5])}
@@ -113,6 +123,7 @@ class EmbeddingMLP(Backbone):
     dropout: float = 0.0
     ranks: Sequence[str] = ()
     bins: int = 32
+    periods: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "numeric", tuple(listed("numeric", self.numeric)))
@@ -121,7 +132,7 @@ class EmbeddingMLP(Backbone):
         kind = type(self).__name__
         columns = self._columns()
         if not columns:
-            raise ValueError(f"{kind} needs at least one column in ids, bags, numeric or ranks")
+            raise ValueError(f"{kind} needs at least one column in ids, bags, numeric, ranks or periods")
         if len(columns) != len(set(columns)):
             raise ValueError(f"{kind}: a column is named twice among {', '.join(columns)}")
         tables = {**self.ids, **self.bags}
@@ -131,6 +142,8 @@ class EmbeddingMLP(Backbone):
                     raise ValueError(f"{kind}: column {name!r} uses the table of {size!r}, which has none of its own")
             elif not isinstance(size, int) or size < 1:
                 raise ValueError(f"{kind}: column {name!r} needs at least one id, a whole number, got {size}")
+        require_count(kind, **{f"periods of {name!r}": size for name, size in self.periods.items()})
+        tables |= self.periods
         if any(width < 1 for width in (*column_widths(tables, self.dim).values(), *self.hidden)):
             raise ValueError(f"{kind} needs positive widths, got dim={self.dim}, hidden={self.hidden}")
         require_count(kind, bins=self.bins)
@@ -163,22 +176,23 @@ class EmbeddingMLP(Backbone):
             if size < tables[name]:
                 raise ValueError(f"the table {name!r} has {tables[name]} ids and cannot shrink to {size}")
         # A rule that looks at sizes would widen the old vectors.
-        dim = self.dim if isinstance(self.dim, int) else ByTable(column_widths(tables, self.dim))
+        widths = column_widths(tables | dict(self.periods), self.dim)
+        dim = self.dim if isinstance(self.dim, int) else ByTable(widths)
         ids, bags = ({name: sizes.get(name, size) for name, size in group.items()} for group in (self.ids, self.bags))
         return replace(self, ids=ids, bags=bags, dim=dim)
 
     def _embed(self) -> "Callable[[], Embedding]":
-        return partial(Embedding, self.ids, self.bags, self.numeric, self.dim, self.ranks, self.bins)
+        return partial(Embedding, self.ids, self.bags, self.numeric, self.dim, self.ranks, self.bins, self.periods)
 
     def _columns(self) -> tuple[str, ...]:
-        return (*self.ids, *self.bags, *self.numeric, *self.ranks)
+        return (*self.ids, *self.bags, *self.periods, *self.numeric, *self.ranks)
 
     def _embedded(self) -> int:
         return sum(self._embedded_widths())
 
     def _embedded_widths(self) -> list[int]:
         """The number of features that the embedding makes of each column, in order."""
-        vectors = column_widths({**self.ids, **self.bags}, self.dim).values()
+        vectors = column_widths({**self.ids, **self.bags, **self.periods}, self.dim).values()
         return [*vectors, *(1 for _ in self.numeric), *(self.bins for _ in self.ranks)]
 
 
@@ -216,7 +230,7 @@ def column_widths(sizes: Mapping[str, int | str], dim: int | Dimension) -> dict[
 
 
 class Embedding(nn.Module):
-    """Named columns to one row of features (B, d): looked-up ids, averaged bags, numbers, expanded ranks, in order."""
+    """Named columns to one row of features (B, d): looked-up ids, averaged bags, periods, numbers, expanded ranks."""
 
     def __init__(
         self,
@@ -226,11 +240,12 @@ class Embedding(nn.Module):
         dim: int | Dimension,
         ranks: Sequence[str] = (),
         bins: int = 32,
+        periods: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         super().__init__()
         sizes = {**ids, **bags}
         self.ids, self.bags, self.numeric, self.ranks = tuple(ids), tuple(bags), tuple(numeric), tuple(ranks)
-        self.columns = (*self.ids, *self.bags, *self.numeric, *self.ranks)
+        self.columns = (*self.ids, *self.bags, *periods, *self.numeric, *self.ranks)
         self.bins = bins
         self.widths = column_widths(sizes, dim)
         # A column that names another column uses its table.
@@ -238,6 +253,12 @@ class Embedding(nn.Module):
         self.tables = nn.ModuleDict(
             {_plain(name): new_table(size, self.widths[name]) for name, size in sizes.items() if isinstance(size, int)}
         )
+
+        of_periods = column_widths(periods, dim)
+        self.periods = tuple(periods)
+        # By number: a period may have the name of a method. They are few, so that no row-wise optimiser moves them.
+        self.period_tables = nn.ModuleList(_period_table(periods[name], of_periods[name]) for name in periods)
+        self.unknown = Dropout(_UNKNOWN)
 
     def lookups(self) -> list[tuple[nn.Embedding | ShardedTable, tuple[str, ...]]]:
         """Every table with the columns whose ids pick its rows: a batch needs, and moves, no other rows."""
@@ -250,6 +271,9 @@ class Embedding(nn.Module):
         for name in self.bags:
             vectors, present = self._look_up_bag(name, columns[name])
             parts.append(vectors.sum(1) / present.sum(1).clamp(min=1))
+        for name, table in zip(self.periods, self.period_tables, strict=True):
+            known = self.unknown(torch.ones_like(columns[name], dtype=torch.float32)) > 0.0
+            parts.append(_read(cast(nn.Embedding, table), name, columns[name] * known))
         parts.extend(columns[name].unsqueeze(-1).float() for name in self.numeric)
         if self.ranks:
             parts.append(piecewise_linear(torch.stack([columns[name].float() for name in self.ranks], 1), self.bins))
@@ -265,15 +289,27 @@ class Embedding(nn.Module):
         return self._look_up(name, torch.maximum(ids, -1 - ids)) * present, present
 
     def _look_up(self, name: str, ids: Tensor) -> Tensor:
-        table = cast(nn.Embedding | ShardedTable, self.tables[self.table[name]])
-        if torch.compiler.is_compiling():
-            return cast(Tensor, table(ids))
-        try:
-            return cast(Tensor, table(ids))
-        except IndexError:
-            size = table.num_embeddings
-            wrong = ids[(ids < 0) | (ids >= size)][0].item()
-            raise IndexError(f"column {name!r} holds id {wrong}, but its table has ids 0..{size - 1}") from None
+        return _read(cast(nn.Embedding | ShardedTable, self.tables[self.table[name]]), name, ids)
+
+
+def _read(table: nn.Embedding | ShardedTable, name: str, ids: Tensor) -> Tensor:
+    """The rows of a table with these ids, which are of column `name`."""
+    if torch.compiler.is_compiling():
+        return cast(Tensor, table(ids))
+    try:
+        return cast(Tensor, table(ids))
+    except IndexError:
+        size = table.num_embeddings
+        wrong = ids[(ids < 0) | (ids >= size)][0].item()
+        raise IndexError(f"column {name!r} holds id {wrong}, but its table has ids 0..{size - 1}") from None
+
+
+def _period_table(size: int, dim: int) -> nn.Embedding:
+    """A table with random rows, but for row 0, which stays zero."""
+    table = nn.Embedding(size, dim, padding_idx=0)
+    with torch.no_grad():
+        nn.init.normal_(table.weight, std=TABLE_SPREAD)[0] = 0.0
+    return table
 
 
 def named_columns(batch: Inputs, names: Sequence[str]) -> Mapping[str, Tensor]:

@@ -16,7 +16,7 @@ from transun.support.group import Group, current_group
 __all__ = ["ShardedTable", "new_table", "own_rows", "sharding", "shards_in", "whole_state"]
 
 # Small enough that the first predictions are those of the output biases.
-_TABLE_SPREAD = 0.05
+TABLE_SPREAD = 0.05
 # Rows that are drawn, or sent to rank 0, at once.
 _BLOCK = 1 << 16
 
@@ -118,7 +118,7 @@ def new_table(size: int, dim: int) -> "nn.Embedding | ShardedTable":
     group, least = _sharding[-1] if _sharding else (Group(), 0)
     if group.size == 1 or size < least:
         table = nn.Embedding(size, dim)
-        nn.init.normal_(table.weight, std=_TABLE_SPREAD)
+        nn.init.normal_(table.weight, std=TABLE_SPREAD)
         return table
     shard = ShardedTable(size, dim, group)
     _draw(shard)  # what `nn.Embedding` draws, so that everything that is drawn later is the same
@@ -132,7 +132,7 @@ def _draw(table: ShardedTable) -> None:
     group, kept = table.group, 0
     for start in range(0, table.num_embeddings, _BLOCK):
         rows = min(_BLOCK, table.num_embeddings - start)
-        block = torch.empty(rows, table.embedding_dim).normal_(std=_TABLE_SPREAD)
+        block = torch.empty(rows, table.embedding_dim).normal_(std=TABLE_SPREAD)
         own = block[(group.rank - start) % group.size :: group.size]
         table.weight[kept : kept + len(own)] = own
         kept += len(own)

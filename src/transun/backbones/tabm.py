@@ -37,6 +37,7 @@ class TabM(EmbeddingMLP):
         dropout: share of activations dropped after each dense layer during training, in each member others.
         ranks: columns (B,) of floats from 0 to 1, expanded as in `EmbeddingMLP`.
         bins: pieces of the encoding of every rank.
+        periods: columns (B,) of codes of periods, as in `EmbeddingMLP`.
         members: k. More members err less, with less and less to gain, and cost k times the arithmetic of one.
         activation: after each dense layer; the statistics of `Dice()` are taken over all members.
 

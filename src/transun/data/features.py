@@ -283,6 +283,11 @@ class Features:
         return tuple(key for inputs in self._inputs for key in inputs.ranks)
 
     @property
+    def periods(self) -> dict[str, int]:
+        """Tensors of codes of periods: name -> number of codes; likewise."""
+        return {key: size for inputs in self._inputs for key, size in inputs.periods.items()}
+
+    @property
     def missing(self) -> dict[str, float]:
         """The share of training rows without a value, of every column."""
         return {name: profile.missing for name, profile in self.profiles.items()}
@@ -323,7 +328,8 @@ class Features:
         tables = {**inputs.ids, **inputs.bags}
         sized = [f"{key}: as {size}" if isinstance(size, str) else f"{key}: {size} ids" for key, size in tables.items()]
         numbers = [f"{key}: number" for key in inputs.numeric] + [f"{key}: rank" for key in inputs.ranks]
-        return ", ".join([*sized, *numbers])
+        periods = [f"{key}: {size} periods" for key, size in inputs.periods.items()]
+        return ", ".join([*sized, *numbers, *periods])
 
     def to_dict(self) -> dict[str, Any]:
         """Everything declared and learned, as a plain object for JSON; see `from_dict`.

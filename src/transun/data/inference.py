@@ -216,7 +216,7 @@ def _time(facts: _ColumnFacts) -> Guess | None:
 def _datetime(times: "pa.Array", reason: str) -> Guess:
     compute = need("pyarrow.compute")
     if compute.all(compute.equal(compute.hour(as_times("", times)), 0)).as_py():
-        return Datetime(("weekday", "month", "age")), f"{reason}, days without an hour"
+        return Datetime(("weekday", "month", "age", "day")), f"{reason}, days without an hour"
     return Datetime(), reason
 
 
@@ -276,31 +276,32 @@ def _whole(facts: _ColumnFacts) -> Guess | None:
     named = _ID_NAME.fullmatch(facts.name) is not None
     if named and facts.unique:
         return None, "another id in every row: nothing to learn for new ones"
-    if not named and len(values) > 2 and (reason := _order(facts.name, np.sort(values))):
-        return Number(), f"whole numbers from {values.min():.0f} to {values.max():.0f}, {reason}"
+    if not named and len(values) > 2 and (ordered := _order(facts.name, np.sort(values))):
+        kind, reason = ordered
+        return kind, f"whole numbers from {values.min():.0f} to {values.max():.0f}, {reason}"
     if named or len(values) <= _FEW:
         reason = "named as an id" if named else f"only {len(values)} different"
         return Id(min_count=_min_count(len(values))), f"whole numbers, {reason}"
     return Number(), counted(len(values), "different whole number")
 
 
-def _order(name: str, values: Floats) -> str:
-    """Why a few whole numbers, in ascending order, are numbers and not codes; empty if nothing speaks for it.
+def _order(name: str, values: Floats) -> tuple[Number, str] | None:
+    """How to read whole numbers, in ascending order, that are no codes, and why; None if nothing speaks for it.
 
     A new year is then a number beyond the others, and not an id that training has never seen. Little is lost where the
     guess is wrong: `Number` expands the rank of a number so that each of a few values can have its own effect.
     """
     words = {word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)}
     if (words & _RUNNING and values[-1] > 7) or (words & _RECURRING and values[-1] > 31):
-        return "named as a time that goes on"
+        return Number(periods=True), "named as a time that goes on"
     if values[0] >= 1900 and values[-1] <= 2100:
-        return "which look like years"
+        return Number(periods=True), "which look like years"
     # Codes are mostly counted from 0 or 1, and there is no next one.
     if values[0] > 1 and values[-1] - values[0] < 1.5 * len(values):
-        return "in a row, which may go on"
+        return Number(), "in a row, which may go on"
     if len(values) > 4 and len(set(np.diff(values))) == 1 and values[1] - values[0] > 1:
-        return "at equal distances"
-    return ""
+        return Number(), "at equal distances"
+    return None
 
 
 def _given_away(table: "pa.Table", name: str, y: Floats) -> str:

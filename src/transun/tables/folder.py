@@ -339,5 +339,6 @@ def _sample_rows(spread: "pa.Table") -> int:
 
 
 def _buffer_rows(features: Features) -> int:
-    values = len(features.ids) + len(features.numeric) + len(features.ranks) + 8 * len(features.bags) + 1
+    single = (features.ids, features.numeric, features.ranks, features.periods)
+    values = sum(map(len, single)) + 8 * len(features.bags) + 1
     return int(min(max(_BUFFER_BYTES / (8 * values), _FEWEST), _MOST))

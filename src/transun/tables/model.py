@@ -48,10 +48,19 @@ def embedding_mlp(
         dropout: share of activations dropped after each dense layer during training.
 
     >>> embedding_mlp(Features({"item": Id()}).fit({"item": [7, 3]}), dim=4, hidden=(8,))
-    EmbeddingMLP(ids={'item': 3}, bags={}, numeric=(), dim=4, hidden=(8,), dropout=0.0, ranks=(), bins=32)
+    EmbeddingMLP(ids={'item': 3}, bags={}, numeric=(), dim=4, hidden=(8,), dropout=0.0, ranks=(), bins=32, periods={})
 
     """
-    return EmbeddingMLP(features.ids, features.bags, features.numeric, dim, hidden, dropout, features.ranks)
+    return EmbeddingMLP(
+        features.ids,
+        features.bags,
+        features.numeric,
+        dim,
+        hidden,
+        dropout,
+        features.ranks,
+        periods=features.periods,
+    )
 
 
 def tabm(
@@ -89,6 +98,7 @@ def tabm(
         dropout,
         features.ranks,
         bins,
+        features.periods,
         members,
         activation,
     )

@@ -125,7 +125,9 @@ class Plan:
             inputs = kind.inputs(name)
             tables = {**inputs.ids, **inputs.bags}
             parts = [f"as {size}" if isinstance(size, str) else f"{size} ids" for size in tables.values()]
-            becomes = ", ".join([*parts, *(["number"] * len(inputs.numeric)), *(["rank"] * len(inputs.ranks))])
+            numbers = ["number"] * len(inputs.numeric) + ["rank"] * len(inputs.ranks)
+            periods = [f"{size} periods" for size in inputs.periods.values()]
+            becomes = ", ".join([*parts, *numbers, *periods])
             share = f"{100 * features.missing.get(name, 0.0):.1f} %"
             lines.append((name, str(kind), becomes, share, features.why.get(name, "declared")))
         excluded = [(name, why) for name, why in features.why.items() if name not in features.columns]

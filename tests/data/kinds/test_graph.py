@@ -1,6 +1,6 @@
 """The graph of a kind makes the tensors that its `encode` makes, of known, unseen, missing and extreme values."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -60,6 +60,12 @@ def test_numbers(kind, train):
     _, graph = graph_of(kind, [None, *known])
     values = np.concatenate([NUMBERS, known, known * (1 + 1e-15), (known[:-1] + known[1:]) / 2])
     same(graph, {"x": values.clip(-largest, largest)})
+
+
+def test_periods_of_numbers():
+    _, graph = graph_of(Number(periods=True), [2020.0] * 10 + [2021.0] * 9 + [2022.5] * 11 + [None])
+    made = same(graph, {"x": np.array([2022.5, 2021.0, np.nan, 2020.0, 2020.1, 1e300])})
+    assert made["x.period"].tolist() == [2, 0, 0, 1, 0, 0]
 
 
 def test_infinite_numbers_are_those_of_the_table():
@@ -136,6 +142,22 @@ def test_times(zone):
         clock = time if zone is None else time.astimezone(ZoneInfo(zone))
         parts = [made[f"x.{part}"][index].item() for part in ("hour", "weekday", "month")]
         assert parts == [clock.hour + 1, clock.isoweekday(), clock.month]
+
+
+@pytest.mark.parametrize("zone", [None, "UTC", "Europe/Berlin", "America/St_Johns", "Asia/Kathmandu"])
+def test_days_that_rows_share(zone):
+    hour = 3_600_000_000
+    moments = np.arange(-20 * 24, 20 * 24) * hour  # around 1970
+    _, graph = graph_of(Datetime(("day",)), pa.array(moments).cast(pa.timestamp("us", zone)))
+    values = np.concatenate([moments, moments + hour - 1, [MISSING, 10**15, -(10**15)]])
+    made = same(graph, {"x": values})["x.day"]
+    assert made[-3:].tolist() == [0, 0, 0]
+    for index in range(0, len(moments), 7):
+        time = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=int(moments[index]))
+        clock = time if zone is None else time.astimezone(ZoneInfo(zone))
+        days = graph.kind.days
+        day = (clock.date() - date(1970, 1, 1)).days
+        assert made[index] == (days.index(day) + 1 if day in days else 0)
 
 
 def test_the_clocks_of_a_zone_change_when_they_do():

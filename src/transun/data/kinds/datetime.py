@@ -1,4 +1,4 @@
-"""Times as calendar parts (hour, weekday, month) and as age."""
+"""Times as calendar parts (hour, weekday, month), as age, and as days that many rows share."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -12,6 +12,7 @@ from torch import Tensor
 from transun.data.kinds.graph import MISSING, ColumnGraph, count, double, time_input
 from transun.data.kinds.kind import Inputs, Kind, require_fitted, require_values
 from transun.data.kinds.number import Standardised
+from transun.data.kinds.periods import MEANING, ascending, period_codes, period_codes_in_graph, recurring_periods
 from transun.data.logical import LogicalType, TimeType
 from transun.data.table import as_times, column_array
 from transun.data.vocabulary import IdCounts
@@ -35,19 +36,19 @@ class _Part(ABC):
     """One of the things that a time becomes."""
 
     @abstractmethod
-    def encode(self, name: str, times: "pa.Array", age: Standardised) -> dict[str, Tensor]:
-        """The tensors of this part."""
+    def encode(self, name: str, times: "pa.Array", kind: "Datetime") -> dict[str, Tensor]:
+        """The tensors of this part of a fitted kind."""
 
     @abstractmethod
-    def encode_in_graph(self, name: str, clock: "_Clock", age: Standardised) -> dict[str, Tensor]:
+    def encode_in_graph(self, name: str, clock: "_Clock", kind: "Datetime") -> dict[str, Tensor]:
         """The same in operations of torch."""
 
     @abstractmethod
-    def inputs(self, name: str, age: Standardised) -> Inputs:
+    def inputs(self, name: str, kind: "Datetime") -> Inputs:
         """Their names and sizes."""
 
     @abstractmethod
-    def meanings(self, name: str, age: Standardised) -> dict[str, str]:
+    def meanings(self, name: str, kind: "Datetime") -> dict[str, str]:
         """What their values mean."""
 
 
@@ -58,34 +59,57 @@ class _Calendar(_Part):
     first: int  # the smallest value of the function
     size: int
 
-    def encode(self, name: str, times: "pa.Array", age: Standardised) -> dict[str, Tensor]:
+    def encode(self, name: str, times: "pa.Array", kind: "Datetime") -> dict[str, Tensor]:
         compute = need("pyarrow.compute")
         value = compute.fill_null(getattr(compute, self.function)(times), self.first - 1)
         return {name: torch.from_numpy(value.to_numpy().astype(np.int64) - (self.first - 1))}
 
-    def encode_in_graph(self, name: str, clock: "_Clock", age: Standardised) -> dict[str, Tensor]:
+    def encode_in_graph(self, name: str, clock: "_Clock", kind: "Datetime") -> dict[str, Tensor]:
         return {name: torch.where(clock.missing, 0, self.in_graph(clock) + (1 - self.first))}
 
-    def inputs(self, name: str, age: Standardised) -> Inputs:
+    def inputs(self, name: str, kind: "Datetime") -> Inputs:
         return Inputs(ids={name: self.size + 1})
 
-    def meanings(self, name: str, age: Standardised) -> dict[str, str]:
+    def meanings(self, name: str, kind: "Datetime") -> dict[str, str]:
         return {name: f"codes 0..{self.size}: 0 for a missing time, else {self.function} + {1 - self.first}"}
 
 
 @dataclass(frozen=True)
 class _Age(_Part):
-    def encode(self, name: str, times: "pa.Array", age: Standardised) -> dict[str, Tensor]:
-        return age.apply(name, _days(times))
+    def encode(self, name: str, times: "pa.Array", kind: "Datetime") -> dict[str, Tensor]:
+        return kind.age.apply(name, _days(times))
 
-    def encode_in_graph(self, name: str, clock: "_Clock", age: Standardised) -> dict[str, Tensor]:
-        return age.apply_in_graph(name, -clock.time.double() / double(_DAY), clock.missing)
+    def encode_in_graph(self, name: str, clock: "_Clock", kind: "Datetime") -> dict[str, Tensor]:
+        return kind.age.apply_in_graph(name, -clock.time.double() / double(_DAY), clock.missing)
 
-    def inputs(self, name: str, age: Standardised) -> Inputs:
-        return age.inputs(name)
+    def inputs(self, name: str, kind: "Datetime") -> Inputs:
+        return kind.age.inputs(name)
 
-    def meanings(self, name: str, age: Standardised) -> dict[str, str]:
-        return age.meanings(name)
+    def meanings(self, name: str, kind: "Datetime") -> dict[str, str]:
+        return kind.age.meanings(name)
+
+
+@dataclass(frozen=True)
+class _Day(_Part):
+    """The day on the calendar, if training knows it; no tensor where training knows no day."""
+
+    def encode(self, name: str, times: "pa.Array", kind: "Datetime") -> dict[str, Tensor]:
+        days = require_fitted(name, kind.days)
+        return {name: period_codes(_calendar_days(times), days)} if days else {}
+
+    def encode_in_graph(self, name: str, clock: "_Clock", kind: "Datetime") -> dict[str, Tensor]:
+        days = require_fitted(name, kind.days)
+        if not days:
+            return {}
+        known = torch.tensor([int(day) + _ERAS * _ERA for day in days])
+        return {name: torch.where(clock.missing, 0, period_codes_in_graph(clock.era // _DAY, known))}
+
+    def inputs(self, name: str, kind: "Datetime") -> Inputs:
+        days = require_fitted(name, kind.days)
+        return Inputs(periods={name: len(days) + 1} if days else {})
+
+    def meanings(self, name: str, kind: "Datetime") -> dict[str, str]:
+        return {name: MEANING} if require_fitted(name, kind.days) else {}
 
 
 @dataclass(frozen=True)
@@ -115,6 +139,7 @@ _PARTS: dict[str, _Part] = {
     "weekday": _Calendar("day_of_week", lambda clock: (clock.era // _DAY + _TO_1970 + 2) % 7, 0, 7),
     "month": _Calendar("month", _month, 1, 12),
     "age": _Age(),
+    "day": _Day(),
 }
 
 
@@ -126,9 +151,14 @@ class Datetime(Kind):
     counted in days up to now; because it is standardised, the moment that counts as now cancels. Age lets a network
     follow a trend and extrapolate it; leave it out if the trend will not continue.
 
+    Where at least ten training rows have the same day, such as those of many shops, `name.day` is its code, from 1, and
+    0 for any other day. A holiday or a campaign, which age, weekday and month cannot tell, then has an effect of its
+    own. Rows to come are of days that training does not know; `EmbeddingMLP` is trained for them too.
+
     Args:
-        parts: which of "hour", "weekday", "month", "age" to make.
+        parts: which of "hour", "weekday", "month", "age", "day" to make.
         age: mean and deviation of the age, learned by `fit`.
+        days: days since 1970 that enough training rows have, learned by `fit`.
 
     >>> import pyarrow
     >>> table = pyarrow.table({"ts": ["2022-04-25 13:05:00", "2022-04-27 00:00:00"]})
@@ -140,38 +170,42 @@ class Datetime(Kind):
 
     parts: tuple[str, ...] = tuple(_PARTS)
     age: Standardised = field(default=Standardised(), repr=False)
+    days: tuple[float, ...] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parts", tuple(self.parts))
         wrong = [part for part in self.parts if part not in _PARTS]
         if wrong or not self.parts or len(set(self.parts)) < len(self.parts):
             raise ValueError(f"Datetime makes parts {', '.join(_PARTS)}, each at most once; got {self.parts}")
+        if self.days is not None:
+            object.__setattr__(self, "days", ascending("days of Datetime", self.days))
 
     def fit(self, name: str, table: "pa.Table", counts: IdCounts | None = None) -> Self:
         times = self._times(name, table)
         require_values(name, times.null_count / len(times))
-        return replace(self, age=self.age.learn(name, _days(times)))
+        return replace(self, age=self.age.learn(name, _days(times)), days=recurring_periods(_calendar_days(times)))
 
     def encode(self, name: str, table: "pa.Table") -> dict[str, Tensor]:
         times = self._times(name, table)
         tensors: dict[str, Tensor] = {}
         for part in self.parts:
-            tensors |= _PARTS[part].encode(f"{name}.{part}", times, self.age)
+            tensors |= _PARTS[part].encode(f"{name}.{part}", times, self)
         return tensors
 
     def graph(self, name: str, types: Mapping[str, LogicalType], sizes: Mapping[str, int]) -> ColumnGraph:
         return _DatetimeGraph(name, self, types[name].zone)
 
     def inputs(self, name: str) -> Inputs:
-        parts = [_PARTS[part].inputs(f"{name}.{part}", self.age) for part in self.parts]
+        parts = [_PARTS[part].inputs(f"{name}.{part}", self) for part in self.parts]
         ids = {key: size for inputs in parts for key, size in inputs.ids.items()}
-        return Inputs(ids=ids, numeric=tuple(key for inputs in parts for key in inputs.numeric))
+        periods = {key: size for inputs in parts for key, size in inputs.periods.items()}
+        return Inputs(ids=ids, numeric=tuple(key for inputs in parts for key in inputs.numeric), periods=periods)
 
     def logical_types(self, name: str, table: "pa.Table") -> dict[str, LogicalType]:
         return {name: TimeType(self._times(name, table).type.tz)}  # of text, the zone that it is read in
 
     def meanings(self, name: str) -> dict[str, str]:
-        parts = [_PARTS[part].meanings(f"{name}.{part}", self.age) for part in self.parts]
+        parts = [_PARTS[part].meanings(f"{name}.{part}", self) for part in self.parts]
         return {key: meaning for meanings in parts for key, meaning in meanings.items()}
 
     def missing(self, name: str, table: "pa.Table") -> float:
@@ -187,6 +221,14 @@ def _days(times: "pa.Array") -> np.ndarray:
     # Days before 1970: any moment can be "now". Microseconds of 285 years are exact in float64.
     microseconds = compute.cast(compute.cast(times, pa.int64()), pa.float64(), safe=False)
     return np.asarray(-microseconds.to_numpy(zero_copy_only=False) / _DAY)
+
+
+def _calendar_days(times: "pa.Array") -> np.ndarray:
+    """The day of each time by the clock of its zone, as days since 1970 (n,), NaN where it is missing."""
+    pa, compute = need("pyarrow"), need("pyarrow.compute")
+    local = times if times.type.tz is None else compute.local_timestamp(times)
+    days = compute.floor_temporal(local, unit="day").cast(pa.date32()).cast(pa.int32()).cast(pa.float64())
+    return np.asarray(days.to_numpy(zero_copy_only=False), np.float64)
 
 
 class _DatetimeGraph(ColumnGraph):
@@ -208,7 +250,7 @@ class _DatetimeGraph(ColumnGraph):
         clock = _Clock(time, missing, time.clamp(-longest, longest) + longest + self._offset(time))
         tensors: dict[str, Tensor] = {}
         for part in self.datetime.parts:
-            tensors |= _PARTS[part].encode_in_graph(f"{self.name}.{part}", clock, self.datetime.age)
+            tensors |= _PARTS[part].encode_in_graph(f"{self.name}.{part}", clock, self.datetime)
         return tensors
 
     def _offset(self, time: Tensor) -> Tensor | int:

@@ -253,7 +253,8 @@ class EncodedColumn(ColumnGraph):
         bags = [tensor(key, np.arange(-1, codes(table)), several=True) for key, table in inputs.bags.items()]
         numbers = [tensor(key, np.linspace(-2, 2, 41, dtype=np.float32)) for key in inputs.numeric]
         ranks = [tensor(key, np.linspace(0, 1, 41, dtype=np.float32)) for key in inputs.ranks]
-        super().__init__(name, kind, [*ids, *bags, *numbers, *ranks])
+        periods = [tensor(key, np.arange(size)) for key, size in inputs.periods.items()]
+        super().__init__(name, kind, [*ids, *bags, *numbers, *ranks, *periods])
 
     def forward(self, columns: Mapping[str, Tensor]) -> dict[str, Tensor]:
         return {each.name: columns[each.name] for each in self.inputs}

@@ -31,6 +31,8 @@ class Inputs:
         bags: name of a tensor of multi-valued ids (n, L) -> likewise.
         numeric: names of tensors of numbers (n,).
         ranks: names of tensors of ranks (n,), numbers from 0 to 1 that a network expands into a piecewise-linear form.
+        periods: name of a tensor of codes of periods (n,), such as days -> number of codes. Code 0 is any period that
+            training does not know, as the periods of new rows mostly are.
 
     """
 
@@ -38,11 +40,12 @@ class Inputs:
     bags: Mapping[str, int | str] = field(default_factory=dict)
     numeric: tuple[str, ...] = ()
     ranks: tuple[str, ...] = ()
+    periods: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of all tensors."""
-        return (*self.ids, *self.bags, *self.numeric, *self.ranks)
+        return (*self.ids, *self.bags, *self.numeric, *self.ranks, *self.periods)
 
 
 class Kind(Serialisable, ABC):
@@ -109,7 +112,7 @@ class Kind(Serialisable, ABC):
     def meanings(self, name: str) -> dict[str, str]:
         """What the values of each tensor mean, for whoever encodes rows without this library."""
         inputs = self.inputs(name)
-        sizes = {**inputs.ids, **inputs.bags}
+        sizes = {**inputs.ids, **inputs.bags, **inputs.periods}
         return dict.fromkeys(inputs.names, "a number a row") | {key: f"codes of {sizes[key]} ids" for key in sizes}
 
     def graph(self, name: str, types: Mapping[str, LogicalType], sizes: Mapping[str, int]) -> ColumnGraph:

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -12,6 +11,7 @@ from torch import Tensor
 
 from transun.data.kinds.graph import ColumnGraph, count, double, number_input
 from transun.data.kinds.kind import Inputs, Kind, require_fitted, require_values
+from transun.data.kinds.periods import MEANING, ascending, period_codes, period_codes_in_graph, recurring_periods
 from transun.data.logical import FractionType, LogicalType, TextType
 from transun.data.shift import Profile, Shift
 from transun.data.table import as_numbers, column_array
@@ -70,7 +70,12 @@ class Number(NumberKind):
     for others. `Buckets` forget order and size within a bucket, and `Standardised` is at the mercy of outliers; the
     price is that a column becomes as many inputs as its rank is expanded into, about 33.
 
+    A column of periods, such as years, becomes a further tensor `name.period`: the code, from 1, of a number that at
+    least ten training rows have, and 0 for any other. So what happened in a year has an effect of its own, whatever
+    happened in the years beside it.
+
     Args:
+        periods: whether the numbers are those of periods that go on, as years do.
         knots: training values in ascending order; learned by `fit`, like all the others.
         ranks: the distribution function F at the knots.
         median: what becomes 0 before standardisation.
@@ -78,6 +83,7 @@ class Number(NumberKind):
         mean: of a.
         sd: of a; 1 for a constant column.
         indicator: whether training rows lacked the value.
+        known: the periods that enough training rows have.
 
     >>> import pyarrow
     >>> price = Number().fit("price", pyarrow.table({"price": [0, 1, 2, 3, 4]}))
@@ -91,6 +97,7 @@ class Number(NumberKind):
 
     """
 
+    periods: bool = False
     knots: tuple[float, ...] | None = field(default=None, repr=False)
     ranks: tuple[float, ...] | None = field(default=None, repr=False)
     median: float | None = field(default=None, repr=False)
@@ -98,15 +105,15 @@ class Number(NumberKind):
     mean: float | None = field(default=None, repr=False)
     sd: float | None = field(default=None, repr=False)
     indicator: bool | None = field(default=None, repr=False)
+    known: tuple[float, ...] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        for constant in ("knots", "ranks"):
+        for constant in ("knots", "ranks", "known"):
             values = getattr(self, constant)
             if values is not None:
-                values = tuple(float(value) for value in values)
-                if not values or not all(low < high for low, high in pairwise(values)):
-                    raise ValueError(f"the {constant} of Number must ascend")
-                object.__setattr__(self, constant, values)
+                object.__setattr__(self, constant, ascending(f"{constant} of Number", values))
+        if self.knots == ():
+            raise ValueError("Number needs at least one knot")
         if self.knots is not None and (self.ranks is None or len(self.ranks) != len(self.knots)):
             raise ValueError("Number needs one rank for each knot")
         for constant in ("scale", "sd"):
@@ -133,6 +140,7 @@ class Number(NumberKind):
             mean=float(a.mean()),
             sd=_deviation(a) or 1.0,
             indicator=bool(np.isnan(v).any()),
+            known=recurring_periods(v) if self.periods else (),
         )
 
     def encode(self, name: str, table: "pa.Table") -> dict[str, Tensor]:
@@ -146,20 +154,29 @@ class Number(NumberKind):
             name: np.where(missing, 0.0, standardised),
             f"{name}.rank": np.where(missing, 0.5, np.interp(v, knots, require_fitted(name, self.ranks))),
         } | ({f"{name}.missing": missing} if self.indicator else {})
-        return {key: torch.from_numpy(value.astype(np.float32)) for key, value in tensors.items()}
+        known = require_fitted(name, self.known)
+        periods = {f"{name}.period": period_codes(v, known)} if known else {}
+        return {key: torch.from_numpy(value.astype(np.float32)) for key, value in tensors.items()} | periods
 
     def graph(self, name: str, types: Mapping[str, LogicalType], sizes: Mapping[str, int]) -> ColumnGraph:
         return _NumberGraph(name, self)
 
     def inputs(self, name: str) -> Inputs:
         indicator = (f"{name}.missing",) if require_fitted(name, self.indicator) else ()
-        return Inputs(numeric=(name, *indicator), ranks=(f"{name}.rank",))
+        known = require_fitted(name, self.known)
+        periods = {f"{name}.period": len(known) + 1} if known else {}
+        return Inputs(numeric=(name, *indicator), ranks=(f"{name}.rank",), periods=periods)
 
     def meanings(self, name: str) -> dict[str, str]:
-        return {
-            name: "a number on the scale of training, 0 for a missing one",
-            f"{name}.rank": "the rank of a number among those of training, from 0 to 1; 0.5 for a missing one",
-        } | ({f"{name}.missing": _INDICATOR} if self.indicator else {})
+        periods = {f"{name}.period": MEANING} if self.known else {}
+        return (
+            periods
+            | {
+                name: "a number on the scale of training, 0 for a missing one",
+                f"{name}.rank": "the rank of a number among those of training, from 0 to 1; 0.5 for a missing one",
+            }
+            | ({f"{name}.missing": _INDICATOR} if self.indicator else {})
+        )
 
 
 @dataclass(frozen=True)
@@ -189,10 +206,7 @@ class Buckets(NumberKind):
         if self.count < 1:
             raise ValueError(f"Buckets needs count >= 1, got {self.count}")
         if self.edges is not None:
-            edges = tuple(float(edge) for edge in self.edges)
-            if not all(low < high for low, high in pairwise(edges)):
-                raise ValueError("the edges of Buckets must ascend")
-            object.__setattr__(self, "edges", edges)
+            object.__setattr__(self, "edges", ascending("edges of Buckets", self.edges))
 
     def fit(self, name: str, table: "pa.Table", counts: IdCounts | None = None) -> Self:
         v = _numbers(name, table)
@@ -295,6 +309,7 @@ class _NumberGraph(ColumnGraph):
         self.register_buffer("knots", torch.from_numpy(knots))
         self.register_buffer("ranks", torch.from_numpy(ranks))
         self.register_buffer("slopes", torch.from_numpy(slopes))
+        self.register_buffer("known", torch.tensor(require_fitted(name, kind.known), dtype=torch.float64))
         self.number = kind
 
     def forward(self, columns: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -311,7 +326,11 @@ class _NumberGraph(ColumnGraph):
             self.name: torch.where(missing, 0.0, standardised),
             f"{self.name}.rank": torch.where(missing, 0.5, rank),
         } | ({f"{self.name}.missing": missing} if self.number.indicator else {})
-        return {key: value.float() for key, value in tensors.items()}
+        encoded = {key: value.float() for key, value in tensors.items()}
+        if self.number.known:
+            codes = period_codes_in_graph(v, self.get_buffer("known"))
+            encoded[f"{self.name}.period"] = torch.where(missing, 0, codes)
+        return encoded
 
 
 def _bounded(v: Tensor) -> Tensor:
