@@ -64,8 +64,8 @@ def test_there_is_no_tensor_of_periods_that_no_rows_share() -> None:
 def test_forged_days_are_refused() -> None:
     with pytest.raises(ValueError, match="the days of Datetime must ascend"):
         Datetime(days=(3.0, 1.0))
-    with pytest.raises(ValueError, match="the known of Number must ascend"):
-        Number(known=(3.0, 3.0))
+    with pytest.raises(ValueError, match="the known_periods of Number must ascend"):
+        Number(known_periods=(3.0, 3.0))
 
 
 def test_a_network_learns_what_happened_on_a_day_and_the_mean_of_days_that_it_does_not_know() -> None:

@@ -66,6 +66,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "30_seconds": {"recipe": {"budget": 30.0}},
     "tabm": {"backbone": "tabm"},
     "embedding_mlp": {"backbone": "embedding_mlp"},
+    "no_periods": {"features": "without_periods"},
     "poisson_head": {"head": "Scaled(Poisson())"},
     "logsun_head": {"head": "Scaled(LogSUN())"},
     "not_refitted": {"recipe": {"refit": False}},

@@ -2,11 +2,13 @@
 
 import inspect
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
+from transun.data import Datetime, Features, Kind, Number
+from transun.data.inference import guess
 from transun.tables.model import embedding_mlp, tabm
 from transun.tables.plan import parse_head
 from transun.tables.training import train
@@ -23,14 +25,29 @@ _DEFAULT_VERSION = 4
 _BACKBONES = {"embedding_mlp": embedding_mlp, "tabm": tabm}
 
 
+def _without_periods(kind: Kind) -> Kind:
+    """The kind of a column without the effects of single days and years."""
+    match kind:
+        case Number():
+            return replace(kind, periods=False)
+        case Datetime():
+            return replace(kind, parts=tuple(part for part in kind.parts if part != "day"))
+        case _:
+            return kind
+
+
+# Changes of the inferred kinds by the name that a setting has, likewise.
+_KINDS = {"without_periods": _without_periods}
+
+
 @dataclass(frozen=True)
 class Train(BoardMethod):
     """`train(train_rows, target, valid=valid_rows, **arguments)` with a seed.
 
     Args:
         name: of the method.
-        arguments: further arguments of `train` as plain values: a head as text, a backbone by its name, changes of the
-            recipe as a mapping.
+        arguments: further arguments of `train` as plain values: a head as text, a backbone by its name, features by the
+            name of a change of the inferred kinds, changes of the recipe as a mapping.
         rates: learning rates of Adam to try with the first seed; the one of least RMSE on the validation rows is used
             for all seeds. The seconds are of one training. Empty keeps the rate of the recipe.
 
@@ -77,6 +94,9 @@ class Train(BoardMethod):
         arguments["recipe"] = Recipe(**settings)
         if "backbone" in arguments:
             arguments["backbone"] = _BACKBONES[arguments["backbone"]]
+        if "features" in arguments:
+            change, inferred = _KINDS[arguments["features"]], guess(data.train, data.target)
+            arguments["features"] = Features({name: change(kind) for name, kind in inferred.columns.items()})
         with watch.running():
             model = train(data.train, data.target, valid=data.valid, progress=False, **arguments)
         valid, test = (np.asarray(model.predict(part), np.float64) for part in (data.valid, data.test))

@@ -183,7 +183,8 @@ class Datetime(Kind):
     def fit(self, name: str, table: "pa.Table", counts: IdCounts | None = None) -> Self:
         times = self._times(name, table)
         require_values(name, times.null_count / len(times))
-        return replace(self, age=self.age.learn(name, _days(times)), days=recurring_periods(_calendar_days(times)))
+        days = recurring_periods(_calendar_days(times)) if "day" in self.parts else ()
+        return replace(self, age=self.age.learn(name, _days(times)), days=days)
 
     def encode(self, name: str, table: "pa.Table") -> dict[str, Tensor]:
         times = self._times(name, table)

@@ -83,7 +83,7 @@ class Number(NumberKind):
         mean: of a.
         sd: of a; 1 for a constant column.
         indicator: whether training rows lacked the value.
-        known: the periods that enough training rows have.
+        known_periods: those that enough training rows have.
 
     >>> import pyarrow
     >>> price = Number().fit("price", pyarrow.table({"price": [0, 1, 2, 3, 4]}))
@@ -105,10 +105,10 @@ class Number(NumberKind):
     mean: float | None = field(default=None, repr=False)
     sd: float | None = field(default=None, repr=False)
     indicator: bool | None = field(default=None, repr=False)
-    known: tuple[float, ...] | None = field(default=None, repr=False)
+    known_periods: tuple[float, ...] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        for constant in ("knots", "ranks", "known"):
+        for constant in ("knots", "ranks", "known_periods"):
             values = getattr(self, constant)
             if values is not None:
                 object.__setattr__(self, constant, ascending(f"{constant} of Number", values))
@@ -140,7 +140,7 @@ class Number(NumberKind):
             mean=float(a.mean()),
             sd=_deviation(a) or 1.0,
             indicator=bool(np.isnan(v).any()),
-            known=recurring_periods(v) if self.periods else (),
+            known_periods=recurring_periods(v) if self.periods else (),
         )
 
     def encode(self, name: str, table: "pa.Table") -> dict[str, Tensor]:
@@ -154,7 +154,7 @@ class Number(NumberKind):
             name: np.where(missing, 0.0, standardised),
             f"{name}.rank": np.where(missing, 0.5, np.interp(v, knots, require_fitted(name, self.ranks))),
         } | ({f"{name}.missing": missing} if self.indicator else {})
-        known = require_fitted(name, self.known)
+        known = require_fitted(name, self.known_periods)
         periods = {f"{name}.period": period_codes(v, known)} if known else {}
         return {key: torch.from_numpy(value.astype(np.float32)) for key, value in tensors.items()} | periods
 
@@ -163,12 +163,12 @@ class Number(NumberKind):
 
     def inputs(self, name: str) -> Inputs:
         indicator = (f"{name}.missing",) if require_fitted(name, self.indicator) else ()
-        known = require_fitted(name, self.known)
+        known = require_fitted(name, self.known_periods)
         periods = {f"{name}.period": len(known) + 1} if known else {}
         return Inputs(numeric=(name, *indicator), ranks=(f"{name}.rank",), periods=periods)
 
     def meanings(self, name: str) -> dict[str, str]:
-        periods = {f"{name}.period": MEANING} if self.known else {}
+        periods = {f"{name}.period": MEANING} if self.known_periods else {}
         return (
             periods
             | {
@@ -309,7 +309,8 @@ class _NumberGraph(ColumnGraph):
         self.register_buffer("knots", torch.from_numpy(knots))
         self.register_buffer("ranks", torch.from_numpy(ranks))
         self.register_buffer("slopes", torch.from_numpy(slopes))
-        self.register_buffer("known", torch.tensor(require_fitted(name, kind.known), dtype=torch.float64))
+        known = require_fitted(name, kind.known_periods)
+        self.register_buffer("periods", torch.tensor(known, dtype=torch.float64))
         self.number = kind
 
     def forward(self, columns: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -327,8 +328,8 @@ class _NumberGraph(ColumnGraph):
             f"{self.name}.rank": torch.where(missing, 0.5, rank),
         } | ({f"{self.name}.missing": missing} if self.number.indicator else {})
         encoded = {key: value.float() for key, value in tensors.items()}
-        if self.number.known:
-            codes = period_codes_in_graph(v, self.get_buffer("known"))
+        if self.number.known_periods:
+            codes = period_codes_in_graph(v, self.get_buffer("periods"))
             encoded[f"{self.name}.period"] = torch.where(missing, 0, codes)
         return encoded
 
