@@ -111,10 +111,7 @@ def step_table_rowwise(items: int) -> Call:
 def step_branches(branches: int) -> Call:
     from transun import Blend, Poisson
 
-    head = Poisson()
-    for _ in range(branches - 1):
-        head = Blend(head, Poisson())
-    return fitting(STEPS * 512, 512, head=head)
+    return fitting(STEPS * 512, 512, head=Blend([Poisson()] * branches))
 
 
 def step_bins(bins: int) -> Call:

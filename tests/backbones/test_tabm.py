@@ -81,7 +81,7 @@ def member(model, index):
     return alone
 
 
-HEADS = [MSE(), LogSUN(shared=0), LogSUN(shared=2), LogSUN(shared="all"), Scaled(Blend(Poisson(), LogSUN()))]
+HEADS = [MSE(), LogSUN(shared=0), LogSUN(shared=2), LogSUN(shared="all"), Scaled(Blend((Poisson(), LogSUN())))]
 
 
 @pytest.mark.parametrize("head", HEADS, ids=dumps)

@@ -130,7 +130,7 @@ class TestBeside:
         models = [
             Model(TabM(numeric=("a",), hidden=(8,), members=4), Poisson(2.0), seed=1).eval(),
             Model(EmbeddingMLP(numeric=("a",), hidden=(4,)), Poisson(6.0), seed=2).eval(),
-            Model(EmbeddingMLP(numeric=("a",), hidden=(6,)), Blend(Poisson(1.0), MSE(), shared=1), seed=3).eval(),
+            Model(EmbeddingMLP(numeric=("a",), hidden=(6,)), Blend((Poisson(1.0), MSE()), shared=1), seed=3).eval(),
         ]
         inner = mix(models[:2], [0.3, 0.7])
         torch.testing.assert_close(mix([inner, models[2]], [0.5, 0.5])(x), 0.5 * inner(x) + 0.5 * models[2](x))
@@ -139,11 +139,11 @@ class TestBeside:
     def test_a_branch_shares_nothing_with_another_backbone(self) -> None:
         backbone = Beside((Constant(), EmbeddingMLP(numeric=("a",))), (1, 1))
         with pytest.raises(ValueError, match="of another backbone"):
-            Model(backbone, Blend(MSE(), MSE(), shared=1))
+            Model(backbone, Blend((MSE(), MSE()), shared=1))
 
     def test_a_head_with_more_branches_is_refused(self) -> None:
         with pytest.raises(ValueError, match="more branches than the 1"):
-            Model(Beside((Constant(),), (1,)), Blend(MSE(), MSE(), shared=0))
+            Model(Beside((Constant(),), (1,)), Blend((MSE(), MSE()), shared=0))
 
     @pytest.mark.parametrize("branches", [(1,), (1, 0), (1, 1, 1)])
     def test_every_part_supplies_a_branch(self, branches: tuple[int, ...]) -> None:

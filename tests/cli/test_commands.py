@@ -93,7 +93,7 @@ def test_the_certificate_is_of_rows_that_were_held_out(here, run):
     ("target", "head"),
     [
         ("balance", "Scaled(TranSUN(Asinh()))"),
-        ("gmv", "Scaled(Blend(Poisson(), LogSUN(shared='all'), shared='all'))"),
+        ("gmv", "Scaled(Blend((Poisson(), LogSUN(shared='all')), shared='all'))"),
     ],
 )
 def test_fit_recommends_by_the_target(here, run, target, head):

@@ -27,7 +27,7 @@ def test_a_branch_shares_with_an_earlier_one_only():
 def test_every_head_can_share_all_stages():
     text = "GTS(PointHead(Log1p()), shared='all')"
     assert dumps(LogSUN(shared="all")) == dumps(loads(text)) == text
-    for head in (LogSUN(shared="all"), OptDist(LogNormal(), shared="all"), Blend(LogSUN(), LogSUN(), shared="all")):
+    for head in (LogSUN(shared="all"), OptDist(LogNormal(), shared="all"), Blend((LogSUN(), LogSUN()), shared="all")):
         backbone = EmbeddingMLP({"item": 5}, hidden=(8, 4))
         network = Network(backbone, head.branches)
         stages = [len(stack) for stack in network.stacks]

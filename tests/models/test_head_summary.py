@@ -22,18 +22,27 @@ def test_shares_are_those_of_the_mixture():
     parts = [
         Scaled(MSE()),
         Scaled(Poisson()),
-        Scaled(Blend(Poisson(), LogSUN(shared="all"), shared="all")),
+        Scaled(Blend((Poisson(), LogSUN(shared="all")), shared="all")),
         Scaled(MSE()),
     ]
     head = mix([trained(head) for head in parts], [0.1, 0.2, 0.3, 0.4]).head
-    network = "Scaled(Blend(Poisson(), GTS(PointHead(Log1p()), ReciprocalTarget(), 'all'), shared='all'))"
+    network = "Scaled(Blend((Poisson(), GTS(PointHead(Log1p()), ReciprocalTarget(), 'all')), shared='all'))"
     told = f"50 % Scaled(PointHead()), 30 % {network}, 20 % Scaled(Poisson())"
     assert summarise_head(dumps(head)) == f"mixture of {told}"
     assert summarise_head(dumps(Corrected(head, TotalRatio()))) == f"Corrected(mixture, TotalRatio()) of {told}"
 
 
+def test_shares_of_small_amounts_are_told_where_they_differ():
+    parts = [Scaled(MSE()), Scaled(Poisson()), Scaled(MSE())]
+    inner = mix([trained(head) for head in parts[:2]], [0.5, 0.5], [0.11, 0.99], level=2.0)  # times 1.1
+    head = Corrected(mix([inner, trained(parts[2])], [0.6, 0.4]).head, TotalRatio())
+    # .6·.5 + .4 and .6·.1 + .4; .6·.5 and .6·.9
+    told = "70 % (of small amounts 46 %) Scaled(PointHead()), 30 % (of small amounts 54 %) Scaled(Poisson())"
+    assert summarise_head(dumps(head)) == f"Corrected(mixture, TotalRatio()) of {told}"
+
+
 def test_a_head_that_a_person_wrote_is_told_as_it_was_written():
-    text = dumps(GTS(Scaled(Blend(Poisson(), MSE(), 0.25)), shared=1))
+    text = dumps(GTS(Scaled(Blend((Poisson(), MSE()), (0.75, 0.25))), shared=1))
     assert summarise_head(text) == text
 
 

@@ -29,7 +29,7 @@ def test_the_summary_is_scipy_s():
     assert (found.negative, found.rows, found.largest) == (0.0, 5001, y.max())
 
 
-AMOUNTS = "Scaled(Blend(Poisson(), LogSUN(shared='all'), shared='all'))"
+AMOUNTS = "Scaled(Blend((Poisson(), LogSUN(shared='all')), shared='all'))"
 
 
 @pytest.mark.parametrize(

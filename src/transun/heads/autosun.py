@@ -51,8 +51,8 @@ def AutoSUN(shared: Sharing = 0, order: float = 0.2) -> Head:  # noqa: N802
     """
     rest = 1.0 - order  # a third of it for each
     first = RankPreserving(_offset(_log()), share=order / (order + rest / 3.0))
-    others = Blend(_offset(QuantileMean()), _offset(TPM(leaf=leaf_means)), shared=shared)
-    return Scaled(Blend(first, others, share=2.0 * rest / 3.0, shared=shared))
+    parts = first, _offset(QuantileMean()), _offset(TPM(leaf=leaf_means))
+    return Scaled(Blend(parts, (1.0 - 2.0 * rest / 3.0, rest / 3.0, rest / 3.0), shared=shared))
 
 
 def _log() -> Head:

@@ -1,4 +1,4 @@
-"""Several trained models as one: a convex combination of them, or one times another."""
+"""Several trained models as one: a mean of their predictions, or one prediction times another."""
 
 import copy
 from collections.abc import Sequence
@@ -10,29 +10,31 @@ from transun.models.network import Model
 __all__ = ["mix", "multiply"]
 
 
-def mix(models: Sequence[Model], shares: Sequence[float]) -> Model:
-    """One model that predicts Σ share·ŷ of trained models: their backbones beside each other under a `Blend`.
+def mix(
+    models: Sequence[Model],
+    shares: Sequence[float],
+    small: Sequence[float] | None = None,
+    level: float | None = None,
+) -> Model:
+    """One model that predicts a mean of trained models: their backbones beside each other under a `Blend`.
 
     Args:
         models: trained; they stay as they are.
-        shares: of each, positive and of sum 1.
+        shares: of each, not negative and of sum 1; where amounts are large, if there are weights for small ones.
+        small: the weight of each where amounts are small; see `Blend`.
+        level: the amount at which both count equally.
 
     >>> one, three = (Model(Constant(), MSE()).prepare(torch.tensor([mean])) for mean in (1.0, 3.0))
     >>> round(mix([one, three], [0.25, 0.75])(torch.zeros(1, 1)).item(), 6)  # ¼·1 + ¾·3
     2.5
 
     """
-    if len(models) != len(shares) or min(shares) <= 0.0 or abs(sum(shares) - 1.0) > 1e-6:
-        raise ValueError(f"mix needs a positive share for each model, of sum 1, got {list(shares)}")
-    if len(models) == 1:
+    if len(models) == 1 == len(shares):
         return copy.deepcopy(models[0])
     parts = [copy.deepcopy(model) for model in models]
-    head: Head = parts[0].head
-    before = shares[0]
-    for part, share in zip(parts[1:], shares[1:], strict=True):
-        head = Blend(head, part.head, share / (before + share), shared=0)
-        before += share
-    return _beside(parts, head).train(models[0].training)
+    return _beside(parts, Blend([part.head for part in parts], shares, small, level, shared=0)).train(
+        models[0].training
+    )
 
 
 def multiply(model: Model, ratio: Model, least: float = 0.0) -> Model:

@@ -50,7 +50,7 @@ Only = Literal["trees", "network"]
 """What is trained where not both are."""
 
 # The default head for skewed amounts, all of whose branches read the last layer.
-_AMOUNTS = "Scaled(Blend(Poisson(), LogSUN(shared='all'), shared='all'))"
+_AMOUNTS = "Scaled(Blend((Poisson(), LogSUN(shared='all')), shared='all'))"
 # Members of TabM, and the rows that the members beside trees may have together: on tables of 40,000 rows and more a
 # single network beside trees predicts as well as eight members, in a fourth of the time (paper/reports/board).
 _MEMBERS, _MEMBER_ROWS = 8, 100_000
@@ -286,7 +286,7 @@ def recommend(summary: TargetSummary) -> tuple[str, str]:
     """A head for a target, as text, and why: Poisson and TranSUN for amounts, a signed one where there are negatives.
 
     >>> recommend(summarise_target(torch.tensor([1.0, 1.0, 1.0, 50.0])))[0]
-    "Scaled(Blend(Poisson(), LogSUN(shared='all'), shared='all'))"
+    "Scaled(Blend((Poisson(), LogSUN(shared='all')), shared='all'))"
     >>> recommend(summarise_target(torch.tensor([-3.0, 1.0, 2.0])))[0]
     'Scaled(TranSUN(Asinh()))'
     >>> recommend(summarise_target(torch.tensor([4.0, 5.0, 6.0])))[0]

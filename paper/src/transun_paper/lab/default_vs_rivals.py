@@ -55,11 +55,11 @@ def _debiased(inner: Head, scheme: Scheme = _OFFSET) -> Head:
 
 
 def _two(first: Head, second: Head, share: float = 0.5) -> Head:
-    return Scaled(Blend(first, second, share, shared=0))
+    return Scaled(Blend((first, second), (1.0 - share, share), shared=0))
 
 
 def _three(first: Head, second: Head, third: Head) -> Head:
-    return _two(first, Blend(second, third, shared=0), share=2.0 / 3.0)
+    return Scaled(Blend((first, second, third), shared=0))
 
 
 # Where this is three fifths of the blend, a third of it keeps the order: a fifth of the whole, as in AutoSUN.
