@@ -42,8 +42,8 @@ class Recipe:
             of the last step.
         clip: the largest norm of the gradient; None does not clip.
         monitor: the metric of the validation rows by which early stopping compares weights; any `Metric`.
-        patience: checks of the validation rows without improvement before training stops. None never stops, but still
-            keeps the best weights.
+        patience: checks of the validation rows without improvement before training stops. Half as many, three at least,
+            are enough if each is worse than the one before it. None never stops, but still keeps the best weights.
         checks_per_epoch: how often an epoch is interrupted for a check of the validation rows; None is once every
             65,536 rows, and at least once.
         finish: epochs after the training in which the bias branches alone move, around points that stand still; they

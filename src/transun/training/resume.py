@@ -51,10 +51,7 @@ class TrainingState:
         if self.average is not None:
             state["average"] = self.average.state_dict()
         if self.early_stopping is not None:
-            state["early_stopping"] = {
-                "checks_since_best": self.early_stopping.checks_since_best,
-                "weights": self.early_stopping.weights,
-            }
+            state["early_stopping"] = self.early_stopping.state_dict()
         return state
 
     def apply(self, state: dict[str, Any]) -> None:
@@ -79,9 +76,7 @@ class TrainingState:
         if self.average is not None:
             self.average.load_state_dict(state["average"])
         if self.early_stopping is not None:
-            self.early_stopping.best = history.best
-            self.early_stopping.checks_since_best = state["early_stopping"]["checks_since_best"]
-            self.early_stopping.weights = state["early_stopping"]["weights"]
+            self.early_stopping.load_state_dict(state["early_stopping"], history.best)
 
     @property
     def _on_gpu(self) -> bool:
