@@ -361,7 +361,7 @@ class TestFinish:
         assert all(parameter.requires_grad for parameter in after.parameters())
 
     def test_a_blend_keeps_all_but_its_bias_branches(self):
-        head = Blend(Poisson(), LogSUN(shared=1))
+        head = Blend((Poisson(), LogSUN(shared=1)))
         before, after, *_ = self.finished(head)
         assert head.bias_branches == (2,)
         for one, other in zip(before.raw(VALID.x)[:2], after.raw(VALID.x)[:2], strict=True):

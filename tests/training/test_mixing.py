@@ -9,7 +9,14 @@ from transun.backbones import EmbeddingMLP, Trees
 from transun.data import Dataset
 from transun.heads import Poisson, Scaled
 from transun.models import Model
-from transun.training.mixing import _best_shares, _folds, choose_shares, fit_parts, why_no_trees
+from transun.training.mixing import (
+    _best_shares,
+    _folds,
+    choose_shares,
+    choose_small_shares,
+    fit_parts,
+    why_no_trees,
+)
 from transun.training.recipe import Recipe
 from transun.training.row_split import RowSplit
 
@@ -63,6 +70,27 @@ class TestShares:
         assert first + second == pytest.approx(1.0)
 
 
+class TestSmallShares:
+    def test_relative_errors_share_by_their_precision(self) -> None:
+        """Errors of 1 and 2 in units of the amount, independent: shares of 4 : 1, whatever the amounts are."""
+        generator = torch.Generator().manual_seed(0)
+        y = torch.rand(40_000, generator=generator).double() * 9.0 + 1.0
+        errors = torch.randn(40_000, 2, generator=generator).double() * torch.tensor([0.1, 0.2])
+        shares = choose_small_shares(y.unsqueeze(1) * (1.0 + errors), y, y)
+        assert shares == pytest.approx([0.8, 0.2], abs=0.02)
+
+    def test_tiny_amounts_do_not_decide_alone(self) -> None:
+        """An amount near zero counts as a thousandth of the mean: its error of 1e-6 is less than .5 at amount 1."""
+        y = torch.cat([torch.ones(500), torch.full((500,), 1e-9)])
+        preds = torch.stack([torch.where(y > 0.5, y, y + 1e-6), torch.where(y > 0.5, y + 0.5, y)], 1)
+        assert choose_small_shares(preds.double(), y, y) == [1.0, 0.0]
+
+    def test_rows_of_no_weight_do_not_count(self) -> None:
+        y, weight = torch.ones(400), (torch.arange(400) < 200).double()
+        preds = torch.stack([torch.where(weight > 0.0, 1.0, 50.0), torch.full((400,), 1.5)], 1)
+        assert choose_small_shares(preds, y, y, weight) == [1.0, 0.0]
+
+
 def rows(n: int, seed: int) -> Dataset:
     generator = torch.Generator().manual_seed(seed)
     a = torch.rand(n, generator=generator)
@@ -80,7 +108,8 @@ def test_the_parts_are_trained_and_mixed() -> None:
     model, history = fit_parts(network(), split, Trees(numeric=("a",)), Recipe(epochs=1), progress=False)
     assert history.mixtures == 1
     assert sum(part.share for part in history.parts) == pytest.approx(1.0)
-    assert [part.name.split()[0] for part in history.parts] == ["trees", "trees", "network"]
+    assert sum(part.small for part in history.parts) == pytest.approx(1.0)
+    assert {part.name.split()[0] for part in history.parts} == {"trees", "network"}
     # What was reported is what the model does on the validation rows.
     error = float((model(valid.x).detach().double() - valid.y.double()).square().mean().sqrt())
     assert error == pytest.approx(history.mixed_error, rel=1e-4)
@@ -102,7 +131,7 @@ def test_a_small_table_is_trained_on_several_times() -> None:
 
 @pytest.mark.parametrize(("many", "refit"), [(8_000, True), (8_000, False), (400, True)])
 def test_trees_learn_from_validation_rows_in_the_end(many: int, refit: bool) -> None:
-    """Trees are in the unit that makes the total of the rows right that they learned from, and of no others."""
+    """Validation rows hold amounts that training rows lack: who did not learn them predicts half of their sum."""
     pytest.importorskip("sklearn")
     low = rows(40_000, 0)
     low = low.take((low.x["a"] <= 0.5).nonzero().squeeze(-1)[:16_000])
@@ -115,10 +144,12 @@ def test_trees_learn_from_validation_rows_in_the_end(many: int, refit: bool) -> 
         name: float(model(part.x).detach().double().sum() / part.y.sum())
         for name, part in (("training", low), ("all", both))
     }
-    right = {name: abs(ratio - 1.0) < 1e-4 for name, ratio in totals.items()}
     learns = refit and many >= 0.1 * len(low)
     assert history.refitted is learns
-    assert right == {"training": not learns, "all": learns}
+    # Every part has the right total, and their mean nearly so.
+    assert totals["all" if learns else "training"] == pytest.approx(1.0, abs=0.02)
+    if not learns:
+        assert totals["all"] < 0.95
 
 
 def test_a_budget_that_is_used_up_leaves_no_time_to_boost_again() -> None:

@@ -38,15 +38,14 @@ class Boosting:
     """How an ensemble of trees is boosted.
 
     Args:
-        power: p of the Tweedie deviance; 1 is the Poisson deviance. A booster without it uses the nearest it has.
+        power: p of the Tweedie deviance; 1 is the Poisson deviance.
         leaves: of each tree.
         rate: shrinkage of each tree.
         by_means: whether trees see the mean target of every id, beside its code.
         shrinkage: K of the credibility P / (P + K) that a leaf's value is multiplied by; P is the predicted amount of
             its rows in units of the mean target.
         most_trees: how many trees there are at most.
-        linear: whether leaves are linear in the numbers that the questions on the way to them ask about. A booster that
-            cannot do so has constant leaves.
+        linear: whether leaves are linear in the numbers that the questions on the way to them ask about.
         stop_by: whether the squared errors or the Poisson deviance of the validation rows end the boosting.
 
     """
@@ -59,6 +58,15 @@ class Boosting:
     most_trees: int = 3000
     linear: bool = False
     stop_by: Literal["squares", "deviance"] = "squares"
+
+    @property
+    def loss(self) -> str:
+        """What a person calls the loss.
+
+        >>> Boosting(1.7, leaves=8, rate=0.1, by_means=False).loss
+        'Tweedie 1.7'
+        """
+        return "Poisson" if self.power == 1.0 else f"Tweedie {self.power:g}"
 
 
 @dataclass(frozen=True)
@@ -96,6 +104,10 @@ class Booster(ABC):
     """Columns with more different codes cannot be asked about by sets."""
 
     @abstractmethod
+    def nearest(self, settings: Boosting) -> Boosting:
+        """The nearest settings that the library can do."""
+
+    @abstractmethod
     def fit(self, task: BoostingTask) -> list[Tree]:
         """The trees up to the least error of the validation rows; the sum of their leaves is ln(mean of y).
 
@@ -109,6 +121,9 @@ class LightGBM(Booster):
 
     name: str = "LightGBM"
     most_codes: int = 4096
+
+    def nearest(self, settings: Boosting) -> Boosting:
+        return settings
 
     def fit(self, task: BoostingTask) -> list[Tree]:
         rows, valid, codes, settings = task.rows, task.valid, task.codes, task.settings
@@ -185,6 +200,9 @@ class ScikitLearn(Booster):
 
     name: str = "scikit-learn"
     most_codes: int = 254
+
+    def nearest(self, settings: Boosting) -> Boosting:
+        return replace(settings, power=1.0, linear=False)
 
     def fit(self, task: BoostingTask) -> list[Tree]:
         rows, valid, codes, settings = task.rows, task.valid, task.codes, task.settings

@@ -261,7 +261,7 @@ def _method(report: ModelReport) -> list[Block]:
     segments = [Paragraph([sentence(report.multicalibration)])] if report.multicalibration else []
     if report.mixture is None:
         return [Paragraph(["Head ", Code(report.head), f": {report.why}."]), *segments]
-    names = {part.name for part in report.mixture.parts if part.share > 0.0}
+    names = {part.name for part in report.mixture.parts if _counts(part)}
     head = [Paragraph(["Head of the network ", Code(report.head), f": {report.why}."])] if "network" in names else []
     return [*_shares(report), *head, *segments]
 
@@ -271,24 +271,36 @@ def _shares(report: ModelReport) -> list[Block]:
     if report.mixture is None:
         return []
     parts = [f"{share(part.share, 0)} {part.name}" for part in report.mixture.parts if part.share > 0.0]
-    dropped = [part.name for part in report.mixture.parts if not part.share > 0.0]
+    small = [f"{share(part.small, 0)} {part.name}" for part in report.mixture.parts if part.small > 0.0]
+    dropped = [part.name for part in report.mixture.parts if not _counts(part)]
     left_out = f" The rows had no use for {' and '.join(dropped)}." if dropped else ""
     times = (
         f". {report.mixture.count} mixtures, of folds and of all rows, are averaged" if report.mixture.count > 1 else ""
     )
     how = f"{counted(report.mixture.rows, 'row')} that nothing was trained on decided the shares{times}."
     how += " Then the trees were boosted again on all rows but those held out." if report.mixture.refitted else ""
-    return [Paragraph([f"The prediction is a mixture: {', '.join(parts)}. {how}{left_out}"])]
+    amounts = f"of large amounts {' and '.join(parts)}, of small ones {' and '.join(small)}"
+    return [Paragraph([f"The prediction is a mixture: {amounts}. {how}{left_out}"])]
+
+
+def _counts(part: Part) -> bool:
+    """Whether a part has a share anywhere."""
+    return part.share + part.small > 0.0
 
 
 def _mixture(mixture: Mixture) -> list[Block]:
     rows = [
-        [Cell(part.name), Cell(share(part.share, 0), part.share), Cell(number(part.error), part.error)]
+        [
+            Cell(part.name),
+            Cell(share(part.share, 0), part.share),
+            Cell(share(part.small, 0), part.small),
+            Cell(number(part.error), part.error),
+        ]
         for part in mixture.parts
     ]
-    rows.append([Cell("mixture"), Cell("100 %", 1.0), Cell(number(mixture.error), mixture.error)])
+    rows.append([Cell("mixture"), Cell("100 %", 1.0), Cell("100 %", 1.0), Cell(number(mixture.error), mixture.error)])
     return [
-        Table(["part", "share", "RMSE of the deciding rows"], rows),
+        Table(["part", "share of large amounts", "share of small amounts", "RMSE of the deciding rows"], rows),
         Paragraph(["The mixture's own error is a little flattered, because these rows chose its shares."]),
     ]
 

@@ -43,6 +43,9 @@ class Part:
 
     name: str
     share: float
+    """Of large amounts, see `Blend`."""
+    small: float
+    """Its share of small amounts."""
     error: float
 
 

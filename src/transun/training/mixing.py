@@ -1,4 +1,4 @@
-"""Trees and a network trained on the same rows, and the convex combination of them that validation rows call for."""
+"""Trees and a network trained on the same rows, and the mean of them that validation rows call for."""
 
 import copy
 import math
@@ -15,10 +15,12 @@ from torch import Tensor
 from transun.backbones import Trees
 from transun.backbones.boosters import Booster, default_booster
 from transun.data import Dataset, ParquetStream, hashing
+from transun.heads.blend import by_level, small_factor
 from transun.models.mixture import mix
 from transun.models.network import Model
 from transun.support.group import current_group
-from transun.training.boosting import LARGE_TREES, SMALL_TREES, fit_trees
+from transun.training.boosting import LARGE_TREES, ORDERING_TREES, SMALL_TREES, fit_trees
+from transun.training.calibration import balance
 from transun.training.evaluation import predict
 from transun.training.history import History, Part
 from transun.training.loop import FitOptions, fit
@@ -27,7 +29,7 @@ from transun.training.resume import fold_file
 from transun.training.row_split import RowSplit
 from transun.training.tracking import PrefixedTracker
 
-__all__ = ["choose_shares", "fit_parts", "why_no_trees"]
+__all__ = ["choose_shares", "choose_small_shares", "fit_parts", "why_no_trees"]
 
 # Trees need some rows for a leaf and some rows to choose shares by.
 _FEWEST_ROWS, _FEWEST_VALID = 200, 20
@@ -39,6 +41,8 @@ _LEAST_SHARE = 0.05
 _FEWEST_FOLDS, _MOST_FOLDS, _FOLD_ROWS = 4, 5, 30_000
 # Samples of the rows whose best shares are averaged: their number, their share of the rows, and their least rows.
 _SAMPLES, _SAMPLED, _FEWEST_SAMPLED = 100, 0.1, 60
+# Smaller amounts, in units of the mean, count as this one where errors are relative to the amount.
+_LEAST_AMOUNT = 1e-3
 # Where validation rows are a smaller part of the training rows, they teach trees too little to boost them again.
 _WORTH_LEARNING = 0.1
 
@@ -61,18 +65,24 @@ def fit_parts(
     inputs: Trees,
     recipe: Recipe,
     *,
+    balanced: bool = False,
     booster: Booster | None = None,
     stream: ParquetStream | None = None,
     **options: Unpack[FitOptions],
 ) -> tuple[Model, History]:
-    """Two ensembles of trees and a network, mixed as validation rows call for, and several times on a small table.
+    """Ensembles of trees and a network, mixed as validation rows call for, and several times on a small table.
 
     Validation rows end the training of each part and decide the shares, and until then no weight is learned from them.
-    A convex combination of unbiased predictions is unbiased. All validation rows do both. Half of them for each would
-    end some trainings far too early, which costs more than it gains: that these rows have ended a training flatters all
-    parts alike. Then the trees are boosted again, as many as were best, on training and validation rows together:
-    where there is little noise, a tenth more rows is worth several percent of the error. The network is not trained
-    again, which would take as long as everything else together.
+    There are shares for large amounts, by squared errors, and shares for small amounts, by squared errors relative to
+    the amount; see `Blend`. One ensemble of trees, which orders small amounts best, has a share of these alone. The
+    total is that of the shares for large amounts, and right if that of every part is: trees see to theirs, and
+    `balance` to that of the network. A factor of the mixture would not do, as it had to be learned from rows that the
+    trees fit too well, where they find more amounts large than they find among other rows.
+
+    All validation rows do both. Half of them for each would end some trainings far too early, which costs more than it
+    gains: that these rows have ended a training flatters all parts alike. Then the trees are boosted again, as many as
+    were best, on training and validation rows together: where there is little noise, a tenth more rows is worth several
+    percent of the error. The network is not trained again, which would take as long as everything else together.
 
     A few hundred validation rows end a training too early or too late, and decide shares by chance. So a table of up
     to 7,500 rows is divided into four or five folds, each of which is left out once, and the mixtures are averaged.
@@ -85,6 +95,7 @@ def fit_parts(
         split: training and validation rows, for which `why_no_trees` has no objection.
         inputs: names the columns for the trees.
         recipe: how to train the network; its budget is that of all parts together.
+        balanced: whether the network gets a factor that makes its total right.
         booster: the library for trees; None takes LightGBM where it is installed, else scikit-learn.
         stream: the rows of the network, where they are larger than memory; the training rows of the split are then a
             sample of them for the trees, and there are no folds.
@@ -108,6 +119,7 @@ def fit_parts(
             fold,
             inputs,
             replace(recipe, budget=left, seed=recipe.seed + number),
+            balanced,
             booster,
             stream,
             **(options if len(folds) == 1 else _of_fold(options, number)),
@@ -174,6 +186,7 @@ def _fit_once(
     fold: _Fold,
     inputs: Trees,
     recipe: Recipe,
+    balanced: bool,
     booster: Booster,
     stream: ParquetStream | None,
     **options: Unpack[FitOptions],
@@ -186,14 +199,16 @@ def _fit_once(
     models: list[Model] = []
     names, took, trees_out_of_time = [], [], False
     boost = partial(fit_trees, inputs=inputs, booster=booster, seed=recipe.seed, progress=options.get("progress"))
-    settings = (SMALL_TREES, LARGE_TREES)
+    everywhere = [booster.nearest(each) for each in (SMALL_TREES, LARGE_TREES)]
+    # A library may be unable to tell some of them apart.
+    settings = list(dict.fromkeys([*everywhere, booster.nearest(ORDERING_TREES)]))
     for index, boosting in enumerate(settings):
         limit = budget * (1.0 if model is None else _TREES_SHARE) * (index + 1) / len(settings)
         before = time.perf_counter()
         seconds = max(0.0, limit - (before - began))
         # Rank 0 boosts on all processors of its machine, and the other ranks wait for the trees.
         models.append(group.from_leader(partial(boost, rows, stopping, settings=boosting, seconds=seconds)))
-        names.append(f"trees of {boosting.leaves} leaves ({booster.name})")
+        names.append(f"trees of {boosting.leaves} leaves, {boosting.loss} ({booster.name})")
         took.append(time.perf_counter() - before)
         trees_out_of_time |= time.perf_counter() - began >= limit
     history = History()
@@ -203,26 +218,54 @@ def _fit_once(
         device = "cpu" if recipe.device is None else recipe.device
         trained_on = (rows if stream is None else stream).to(device)
         history = fit(model, trained_on, recipe, valid=stopping.to(device), **options)
-        models.append(model.cpu())
+        models.append(balance(model.cpu(), rows, stopping, group=group) if balanced else model.cpu())
         names.append("network")
     history.out_of_time |= trees_out_of_time
     preds = torch.stack([predict(part, deciding).double() for part in models], 1)
+    by_squares = [index for index in range(len(models)) if index >= len(settings) or settings[index] in everywhere]
+    level = _mean_target(rows)
     # One rank decides for all: another processor could round a share to zero that is not zero here.
-    shares = group.from_leader(lambda: choose_shares(preds, deciding.y, deciding.weight))
-    mixed = (preds * torch.tensor(shares, dtype=torch.float64)).sum(1, keepdim=True)
-    errors = _root_mean_squares(torch.cat([preds, mixed], 1), deciding)
-    history.parts = [Part(*part) for part in zip(names, shares, errors, strict=False)]
+    large, small, factor = group.from_leader(lambda: _choose_both(preds, by_squares, deciding, level))
+    mixed = by_level(_mean(preds, large), factor * _mean(preds, small), level)
+    errors = _root_mean_squares(torch.cat([preds, mixed.unsqueeze(1)], 1), deciding)
+    history.parts = [Part(*part) for part in zip(names, large, small, errors, strict=False)]
     history.mixed_error = errors[-1]
+    kept = [index for index in range(len(models)) if large[index] + small[index] > 0.0]
     if recipe.refit and fold.refit and len(stopping) >= _WORTH_LEARNING * len(rows):
         together = rows.joined(stopping)
         for index, boosting in enumerate(settings):
             in_time = took[index] <= budget - (time.perf_counter() - began)
-            if shares[index] > 0.0 and group.from_leader(partial(bool, in_time)):  # one clock decides for all ranks
+            if index in kept and group.from_leader(partial(bool, in_time)):  # one clock decides for all ranks
                 as_many = replace(boosting, most_trees=cast(Trees, models[index].backbone).trees)
                 models[index] = group.from_leader(partial(boost, together, None, settings=as_many))
                 history.refitted = True
-    kept = [index for index, share in enumerate(shares) if share > 0.0]
-    return mix([models[index] for index in kept], [shares[index] for index in kept]), history
+    mixture = mix(
+        [models[index] for index in kept],
+        [large[index] for index in kept],
+        [factor * small[index] for index in kept],
+        level,
+    )
+    return mixture, history
+
+
+def _mean_target(rows: Dataset) -> float:
+    weight = torch.ones_like(rows.y) if rows.weight is None else rows.weight
+    return float((rows.y.double() * weight.double()).sum() / weight.double().sum())
+
+
+def _choose_both(
+    preds: Tensor, by_squares: Sequence[int], rows: Dataset, level: float
+) -> tuple[list[float], list[float], float]:
+    """The shares of all parts for large amounts, of which some parts have none, and for small ones, with a factor."""
+    chosen = choose_shares(preds[:, by_squares], rows.y, rows.weight)
+    large = [chosen[by_squares.index(index)] if index in by_squares else 0.0 for index in range(preds.shape[1])]
+    amount = _mean(preds, large)
+    small = choose_small_shares(preds, amount, rows.y, rows.weight)
+    return large, small, small_factor(amount, _mean(preds, small), level, rows.weight)
+
+
+def _mean(preds: Tensor, shares: Sequence[float]) -> Tensor:
+    return preds @ torch.tensor(shares, dtype=preds.dtype)
 
 
 def _mean_parts(histories: Sequence[History], shares: Sequence[float]) -> list[Part]:
@@ -231,6 +274,7 @@ def _mean_parts(histories: Sequence[History], shares: Sequence[float]) -> list[P
         Part(
             same[0].name,
             sum(share * part.share for share, part in zip(shares, same, strict=True)),
+            sum(share * part.small for share, part in zip(shares, same, strict=True)),
             _root_mean([part.error for part in same], shares),
         )
         for same in zip(*(history.parts for history in histories), strict=True)
@@ -274,6 +318,28 @@ def choose_shares(preds: Tensor, y: Tensor, weight: Tensor | None = None) -> lis
     shares = total / total.sum()
     shares = torch.where(shares < _LEAST_SHARE, 0.0, shares)
     return [float(share) for share in (shares / shares.sum())]
+
+
+def choose_small_shares(preds: Tensor, amount: Tensor, y: Tensor, weight: Tensor | None = None) -> list[float]:
+    """Shares with the least squared error relative to the amount, (ŷ - y)² / amount²: those of small amounts.
+
+    Squared errors themselves are those of the largest amounts. What is chosen is chosen as in `choose_shares`.
+
+    Args:
+        preds: predictions (n, k), of rows that no weight was learned from.
+        amount: what each row is predicted at (n,), by the shares of large amounts; the smallest count as a thousandth
+            of the mean.
+        y: the targets.
+        weight: what each row counts.
+
+    >>> y = torch.cat([torch.ones(500), torch.full((500,), 1e4)])
+    >>> preds = torch.stack([torch.where(y < 2.0, y, y - 9.0), torch.where(y < 2.0, y + 8.0, y)], 1)
+    >>> choose_small_shares(preds, y, y)  # the errors of large amounts, 9 of 10,000, hardly count
+    [1.0, 0.0]
+
+    """
+    relative = (amount.double() / amount.double().mean().clamp(min=1e-300)).clamp(min=_LEAST_AMOUNT) ** -2
+    return choose_shares(preds, y, relative if weight is None else relative * weight.double())
 
 
 def _best_shares(products: Tensor) -> Tensor:

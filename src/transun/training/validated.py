@@ -50,7 +50,7 @@ def fit_with_validation(
         **options: see `FitOptions`.
 
     Returns:
-        The model, with one last factor where it is balanced, and the history of its training.
+        The model, where it is balanced with a factor that makes the total right, and the history of its training.
 
     >>> data = Dataset({"a": torch.arange(100) % 2}, torch.arange(100) % 2 * 10.0)
     >>> model, history = fit_with_validation(Model(EmbeddingMLP({"a": 2}), MSE()), data, Recipe(epochs=2))
@@ -65,10 +65,10 @@ def fit_with_validation(
         base = options.pop("base", None)
         sample = None if base is None else some_rows(rows, recipe.seed)
         model.prepare(weighted_targets(rows.y, rows.weight), base, sample)
+    balanced = balanced if recipe.balance is None else recipe.balance
     obstacle = "no trees are wanted" if trees is None else why_no_trees(split)
     if trees is not None and obstacle is None:
-        model, history = fit_parts(model, split, trees, recipe, stream=stream, **options)
-        rows, valid = split.data, split.given
+        model, history = fit_parts(model, split, trees, recipe, balanced=balanced, stream=stream, **options)
     elif model is None:
         raise ValueError(f"there is nothing to train: {obstacle}")
     else:
@@ -76,8 +76,8 @@ def fit_with_validation(
             rows, valid = rows.to(recipe.device), None if valid is None else valid.to(recipe.device)
             stream = None if stream is None else stream.to(recipe.device)
         history = fit(model, rows if stream is None else stream, recipe, valid=valid, **options)
-    if balanced if recipe.balance is None else recipe.balance:
-        model = balance(model, rows, valid, group=current_group())
+        if balanced:
+            model = balance(model, rows, valid, group=current_group())
     return model if recipe.device is None else model.cpu(), history
 
 
