@@ -7,6 +7,7 @@ import torch
 from transun import corrections, heads, losses, schemes, transforms
 from transun.heads import GTS, Corrected, Head, Ranked, Scaled, ThresholdFusion, Wrapper
 from transun.schemes import Scheme
+from transun.tables.plan import parse_head, recommend, summarise_target
 from transun.transforms import Affine, BoxCox, Compose, Log1p, Power, Transform
 
 
@@ -79,7 +80,8 @@ def all_heads() -> list[Head]:
         Ranked(some, on=("bias",), strength=0.5),
         Ranked(heads.MSE()),
         heads.Blend((heads.MSE(), heads.Poisson())),
-        heads.Blend((heads.Poisson(), some), (0.3, 0.7), (1.1, 0.0)),
+        heads.Blend((heads.Poisson(), some), (0.3, 0.7), (1.0, 0.0), costs=(1.0, 0.1)),
+        parse_head(recommend(summarise_target(torch.tensor([0.0, 0.0, 0.0, 9.0])))[0]),
         heads.PoissonSUN(),
         heads.AutoSUN(),
         heads.RankPreserving(some),

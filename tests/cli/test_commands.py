@@ -57,7 +57,7 @@ def test_the_example_of_the_help_runs(here, run, name):
 def test_fit_tells_its_plan_and_saves_a_model_with_its_proof(here, run):
     found = run("fit", "orders.csv", *FIT, "--by", "country", "--out", "new")
     assert "boosted trees and a network, mixed as validation rows decide" in found.out
-    assert "LogSUN(shared='all'), shared='all')): the target is not negative and skewed" in found.out
+    assert "shared='all', costs=(1, 1, 0.1)): the target is not negative and skewed" in " ".join(found.out.split())
     assert "item_id" in found.out
     assert "refunded" not in found.out  # excluded, no part of the plan
     names = {path.name for path in (here / "new").iterdir()}
@@ -93,7 +93,11 @@ def test_the_certificate_is_of_rows_that_were_held_out(here, run):
     ("target", "head"),
     [
         ("balance", "Scaled(TranSUN(Asinh()))"),
-        ("gmv", "Scaled(Blend((Poisson(), LogSUN(shared='all')), shared='all'))"),
+        (
+            "gmv",
+            "Blend((Scaled(Poisson()), Scaled(LogSUN(shared='all')), EGMN(entropy=0, regression=0)), "
+            "(0.5, 0.5, 0), (0.25, 0.25, 0.5), shared='all', costs=(1, 1, 0.1))",
+        ),
     ],
 )
 def test_fit_recommends_by_the_target(here, run, target, head):

@@ -36,6 +36,12 @@ class TestBlend:
             sum(term.sum() for term in part.loss((output,), Y[3:4]).values()).backward()
         assert [value.grad.item() for value in raw] == [value.grad.item() for value in alone]
 
+    def test_a_loss_counts_as_often_as_it_costs(self):
+        raw, parts = outputs(0.3, 0.3), (LogMSE(), Poisson(scale=2.0))
+        losses = Blend(parts, costs=(1.0, 0.1)).loss(raw, Y[3:4])
+        alone = [next(iter(part.loss((output,), Y[3:4]).values())) for part, output in zip(parts, raw, strict=True)]
+        assert [loss.item() for loss in losses.values()] == pytest.approx([alone[0].item(), 0.1 * alone[1].item()])
+
     def test_branches_of_the_second_share_at_least_so_many_stages(self):
         head = Blend((MSE(), GTS(LogMSE(), shared=2)), shared=1)
         assert [branch.shared for branch in head.branches] == [0, 1, 2]
@@ -60,9 +66,9 @@ class TestBlend:
 
     @pytest.mark.parametrize("weights", [(1.0,), (-0.1, 1.1), (math.nan, 1.0), (math.inf, 1.0), (0.3, 0.3, 0.4)])
     def test_weights_that_are_none_are_refused(self, weights):
-        for shares, small in ((weights, None), ((0.5, 0.5), weights)):
+        for name in ("shares", "small", "costs"):
             with pytest.raises(ValueError, match=r"weight >= 0 for each of 2 heads"):
-                Blend((MSE(), MSE()), shares, small)
+                Blend((MSE(), MSE()), **{name: weights})
 
     @pytest.mark.parametrize("shares", [(0.5, 0.6), (0.0, 0.0)])
     def test_shares_have_the_sum_1(self, shares):

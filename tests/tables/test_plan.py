@@ -29,7 +29,10 @@ def test_the_summary_is_scipy_s():
     assert (found.negative, found.rows, found.largest) == (0.0, 5001, y.max())
 
 
-AMOUNTS = "Scaled(Blend((Poisson(), LogSUN(shared='all')), shared='all'))"
+AMOUNTS = (
+    "Blend((Scaled(Poisson()), Scaled(LogSUN(shared='all')), EGMN(entropy=0, regression=0)), "
+    "(0.5, 0.5, 0), (0.25, 0.25, 0.5), shared='all', costs=(1, 1, 0.1))"
+)
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,8 @@ class Blend(Head):
         shared: leading stages that the other heads share with the first branch, at least. 1 shares the embedding: two
             losses then train one table, which is cheap and often better than one loss; 0 keeps the heads apart, each
             with the sharing of its own branches.
+        costs: factor of each head's loss; None counts every loss once. A head with a small factor learns from layers
+            that the others form, and tells these a little of what it sees.
 
     >>> head = Blend((Poisson(scale=2.0), Poisson(scale=6.0)))
     >>> raw = (torch.zeros(1, 1), torch.zeros(1, 1))
@@ -56,6 +58,7 @@ class Blend(Head):
         small: Sequence[float] | None = None,
         level: float | None = None,
         shared: Sharing = 1,
+        costs: Sequence[float] | None = None,
     ) -> None:
         super().__init__()
         if isinstance(heads, Head) or not heads:
@@ -63,9 +66,10 @@ class Blend(Head):
         for head in heads:
             require_kind("each of the heads", head, Head, "write Blend((Poisson(), LogSUN()))")
         self._parts = nn.ModuleList(heads)
-        self.shares, self.small = _numbers(shares), _numbers(small)
+        self.shares, self.small, self.costs = _numbers(shares), _numbers(small), _numbers(costs)
         self._shares = self.shares or (1.0 / len(heads),) * len(heads)
-        for weights in (self._shares, self.small or self._shares):
+        self._costs = self.costs or (1.0,) * len(heads)
+        for weights in (self._shares, self.small or self._shares, self._costs):
             if len(weights) != len(heads) or not all(0.0 <= weight < math.inf for weight in weights):
                 raise ValueError(f"Blend needs a weight >= 0 for each of {len(heads)} heads, got {list(weights)}")
         if not abs(sum(self._shares) - 1.0) <= _ROUNDING:
@@ -90,8 +94,8 @@ class Blend(Head):
 
     def loss(self, raw: Raw, y: Tensor) -> dict[str, Tensor]:
         return {
-            f"{number}.{name}": term
-            for number, (head, own) in enumerate(self._split(raw), 1)
+            f"{number}.{name}": cost * term
+            for number, ((head, own), cost) in enumerate(zip(self._split(raw), self._costs, strict=True), 1)
             for name, term in head.loss(own, y).items()
         }
 

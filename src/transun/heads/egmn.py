@@ -15,7 +15,7 @@ from transun.transforms import Identity
 # Smallest width and mean of a component, in units of the mean target: without it one collapses onto a repeated value.
 _FLOOR = 1e-3
 # Expectation-maximisation for the starting values: order statistics that it uses, and rounds.
-_ENOUGH, _ROUNDS = 20_000, 100
+_ENOUGH, _ROUNDS = 4_000, 100
 # Nothing worth mentioning of an exponential law lies beyond this many means: e^-40 = 4e-18.
 _EXPONENTIAL_REACH = 40.0
 
