@@ -1,13 +1,14 @@
 """Mixtures: shares are right where they can be computed by hand, and a mixture keeps what its parts promise."""
 
+import copy
 import math
 
 import pytest
 import torch
 
-from transun.backbones import EmbeddingMLP, Trees
+from transun.backbones import Constant, EmbeddingMLP, Trees
 from transun.data import Dataset
-from transun.heads import Poisson, Scaled
+from transun.heads import LogMSE, Poisson, Scaled
 from transun.models import Model
 from transun.training.mixing import (
     _best_shares,
@@ -17,6 +18,7 @@ from transun.training.mixing import (
     fit_parts,
     why_no_trees,
 )
+from transun.training.optimisers import Adam
 from transun.training.recipe import Recipe
 from transun.training.row_split import RowSplit
 
@@ -115,6 +117,37 @@ def test_the_parts_are_trained_and_mixed() -> None:
     assert error == pytest.approx(history.mixed_error, rel=1e-4)
     assert history.mixed_rows == len(valid)
     assert history.mixed_error <= 1.05 * min(part.error for part in history.parts)
+
+
+def test_the_total_of_unseen_rows_is_that_of_the_shares_for_large_amounts() -> None:
+    pytest.importorskip("sklearn")
+    valid = rows(4_000, 1)
+    split = RowSplit.of(rows(16_000, 0), valid, Recipe())
+    recipe = Recipe(epochs=1, refit=False)
+    model, _ = fit_parts(network(), split, Trees(numeric=("a",)), recipe, progress=False)
+    large = copy.deepcopy(model)
+    large.head = model.head.replace(small=None)
+    mixed, amount = (float(each(valid.x).detach().double().sum()) for each in (model, large))
+    assert mixed == pytest.approx(amount, rel=1e-5)
+
+
+def test_the_total_of_the_network_is_made_right_before_it_is_mixed() -> None:
+    """Without a factor the network predicts exp(mean of ln(1 + y)) - 1, and with it the mean of y."""
+    pytest.importorskip("sklearn")
+    generator = torch.Generator().manual_seed(0)
+    a, y = torch.rand(16_000, generator=generator), torch.randn(16_000, generator=generator).exp()
+    split = RowSplit.of(Dataset({"a": a}, y), Dataset({"a": a}, y), Recipe())
+    for balanced, constant in ((False, y.log1p().mean().expm1()), (True, y.mean())):
+        _, history = fit_parts(
+            Model(Constant(), LogMSE()),  # which starts there
+            split,
+            Trees(numeric=("a",)),
+            Recipe(Adam(1e-9), epochs=1),
+            balanced=balanced,
+            progress=False,
+        )
+        error = next(part.error for part in history.parts if part.name == "network")
+        assert error == pytest.approx((y - constant).square().mean().sqrt().item(), rel=1e-4)
 
 
 def test_a_small_table_is_trained_on_several_times() -> None:

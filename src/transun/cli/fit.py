@@ -80,7 +80,7 @@ def fit(
         bool | None,
         typer.Option(
             "--balance/--no-balance",
-            help="Multiply predictions by a last factor that makes the total right; by default if no --head is given.",
+            help="Multiply the network by a factor that makes the total right; by default if no --head is given.",
         ),
     ] = None,
     stream: Stream = None,

@@ -62,7 +62,7 @@ def train(
     Args:
         source: the training rows; what `read_table` takes.
         target: the column to predict.
-        head: the method, or its text such as "LogSUN()". None recommends one by the targets and adds a last factor that
+        head: the method, or its text such as "LogSUN()". None recommends one by the targets and adds a factor that
             makes the total right, see `balance`.
         features: how to read the columns, fitted here to these rows; None guesses, see `infer`, and
             `print(model.features.summary())` shows the result.

@@ -59,8 +59,9 @@ class Recipe:
         calibration_share: the share of the rows that no part of the training sees, from which `train` and `transun fit`
             learn a factor that makes totals right in every segment, see `multicalibrate`; 0 learns none. A tenth to a
             fifth is worth it where totals of segments matter more than what the rows would teach the model.
-        balance: whether a last factor makes the total of all these rows right, see `transun.balance`. None does so
-            where the head was recommended, and leaves a head that you name as it is.
+        balance: whether a factor makes the total of all these rows right, see `transun.balance`: that of the model or,
+            beside trees, which see to their own total, that of the network. None does so where the head was
+            recommended, and leaves a head that you name as it is.
         budget: seconds of training at most; None leaves the end to epochs and early stopping. With a budget the clock
             decides how much is tried, so that results differ between machines and runs.
         engine: how losses are computed; `Compiled("bfloat16")` is fastest on a GPU.

@@ -46,7 +46,7 @@ def fit_with_validation(
         balanced: what a `recipe.balance` of None means.
         trees: names the columns for trees beside the model; None wants no trees.
         stream: the rows that the model is trained on, where they are larger than memory; `data` is then a sample of
-            them, from which trees and the last factor are learned, and validation rows are those that are given.
+            them, from which trees and the factor are learned, and validation rows are those that are given.
         **options: see `FitOptions`.
 
     Returns:
