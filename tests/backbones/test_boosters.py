@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 
 from transun.backbones.boosters import BoostedRows, Boosting, BoostingTask, LightGBM, ScikitLearn
+from transun.backbones.boosting_loss import SquaredLogs, TweedieDeviance
 
 BOOSTERS = [LightGBM(), ScikitLearn()]
-SMALL = Boosting(power=1.0, leaves=8, rate=0.05, by_means=True)
-LARGE = Boosting(power=1.3, leaves=31, rate=0.03, by_means=False)
+SMALL = Boosting(TweedieDeviance(), leaves=8, rate=0.05, by_means=True)
+LARGE = Boosting(TweedieDeviance(1.3), leaves=31, rate=0.03, by_means=False)
 LINEAR = replace(LARGE, linear=True)
+LOGS = replace(LINEAR, loss=SquaredLogs())
 
 
 @pytest.fixture(params=BOOSTERS, ids=lambda booster: booster.name)
@@ -19,12 +21,12 @@ def booster(request):
     return request.param
 
 
-@pytest.mark.parametrize("settings", [SMALL, LARGE, LINEAR], ids=["small", "large", "linear"])
+@pytest.mark.parametrize("settings", [SMALL, LARGE, LINEAR, LOGS], ids=["small", "large", "linear", "logs"])
 def test_the_trees_are_those_of_the_library(booster, settings, monkeypatch) -> None:
     """Its own predictions, caught on the way, equal those of the trees that are given back."""
     rng = np.random.default_rng(0)
     x = np.column_stack([rng.normal(size=600), rng.integers(1, 9, 600) * 3]).astype(np.float32)
-    y = np.exp(rng.normal(size=600)) * (1.0 + (x[:, 1] % 2))
+    y = settings.loss.learned(np.exp(rng.normal(size=600)) * (1.0 + (x[:, 1] % 2)))
     data = BoostedRows(x[:400], y[:400], rng.uniform(0.5, 2.0, 400))
     valid = BoostedRows(x[400:], y[400:], None)
     library = {"LightGBM": "lightgbm.Booster", "scikit-learn": "sklearn.ensemble.HistGradientBoostingRegressor"}
@@ -46,7 +48,7 @@ def test_the_trees_are_those_of_the_library(booster, settings, monkeypatch) -> N
         from sklearn.ensemble import HistGradientBoostingRegressor
 
         again = HistGradientBoostingRegressor(
-            loss="poisson",
+            loss=settings.loss.scikit_learn,
             learning_rate=settings.rate,
             max_leaf_nodes=settings.leaves,
             max_depth=12,
@@ -57,7 +59,9 @@ def test_the_trees_are_those_of_the_library(booster, settings, monkeypatch) -> N
             random_state=0,
         )
         caught["pred"] = again.fit(data.x, data.y, data.weight).predict(x)
-    np.testing.assert_allclose(model(x), caught["pred"], rtol=1e-5)
+    # A library's prediction is what its loss learns: a logarithm, or an amount.
+    pred = np.exp(caught["pred"]) if settings is LOGS else caught["pred"]
+    np.testing.assert_allclose(model(x), pred, rtol=1e-5)
 
 
 def fit_walk(trees):
@@ -85,7 +89,7 @@ def test_without_validation_rows_there_are_as_many_trees_as_are_allowed(booster,
     rng = np.random.default_rng(2)
     x = rng.normal(size=(500, 2)).astype(np.float32)
     data = BoostedRows(x, rng.gamma(2.0, 0.5, 500), None)
-    settings = Boosting(1.0, 8, 0.1, False, most_trees=trees)
+    settings = Boosting(TweedieDeviance(), 8, 0.1, False, most_trees=trees)
     assert len(booster.fit(BoostingTask(data, None, [], settings, progress=False))) == trees
 
 
@@ -108,7 +112,7 @@ def test_the_deviance_can_end_the_boosting_and_shrinkage_keeps_leaves_small(boos
     data, valid = BoostedRows(x[:1_000], y[:1_000], None), BoostedRows(x[1_000:], y[1_000:], None)
     spans = []
     for shrinkage in (0.0, 1e9):
-        settings = Boosting(1.0, 8, 0.1, False, shrinkage=shrinkage, most_trees=40, stop_by="deviance")
+        settings = Boosting(TweedieDeviance(stop_by="deviance"), 8, 0.1, False, shrinkage, most_trees=40)
         trees = booster.fit(BoostingTask(data, valid, [], settings, progress=False))
         logs = np.log(fit_walk(trees)(np.array([[0.0], [1.0]], np.float32)))
         spans.append(float(logs[1] - logs[0]))
@@ -125,8 +129,28 @@ def test_linear_leaves_follow_a_line_between_the_rows():
     data = BoostedRows(x, np.exp(x[:, 0].astype(np.float64)), None)
     errors = []
     for linear in (False, True):
-        settings = Boosting(1.0, 4, 0.3, False, most_trees=60, linear=linear)
+        settings = Boosting(TweedieDeviance(), 4, 0.3, False, most_trees=60, linear=linear)
         trees = LightGBM().fit(BoostingTask(data, None, [], settings, progress=False))
         assert any(tree.slopes for tree in trees) == linear
         errors.append(float(np.abs(fit_walk(trees)(x) / data.y - 1.0).mean()))
     assert errors[1] < 0.6 * errors[0]
+
+
+def test_squared_logs_learn_geometric_means(booster):
+    """y = m·e^(N(0, 1)) - least in two groups: the trees predict e^E[ln(y + least)] = m, not the mean m·√e."""
+    rng = np.random.default_rng(4)
+    x = rng.integers(0, 2, (4_000, 1)).astype(np.float32)
+    loss = SquaredLogs()
+    y = np.where(x[:, 0] == 0, 1.0, 5.0) * np.exp(rng.standard_normal(4_000)) - loss.least
+    settings = Boosting(loss, 2, 0.3, False, shrinkage=0.0, most_trees=60)
+    trees = booster.fit(BoostingTask(BoostedRows(x, loss.learned(y), None), None, [], settings, progress=False))
+    logs = np.log(fit_walk(trees)(np.array([[0.0], [1.0]], np.float32)))
+    # The standard error of a mean of 2,000 logarithms, and once more for the four fifths of them that a tree sees.
+    np.testing.assert_allclose(logs, [0.0, np.log(5.0)], atol=4.0 * 2.0 / np.sqrt(2_000))
+
+
+def test_scikit_learn_has_its_own_nearest_settings():
+    nearest = ScikitLearn().nearest
+    assert nearest(LINEAR) == nearest(LARGE) == replace(LARGE, loss=TweedieDeviance())
+    assert nearest(LOGS) == replace(LARGE, loss=SquaredLogs())
+    assert LightGBM().nearest(LOGS) == LOGS

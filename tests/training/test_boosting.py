@@ -6,7 +6,7 @@ import torch
 from transun.backbones import Trees
 from transun.backbones.boosters import LightGBM, ScikitLearn
 from transun.data import Dataset
-from transun.training.boosting import LARGE_TREES, SMALL_TREES, fit_trees
+from transun.training.boosting import LARGE_TREES, LOG_TREES, SMALL_TREES, fit_trees
 
 BOOSTERS = [LightGBM(), ScikitLearn()]
 
@@ -27,7 +27,7 @@ def booster(request):
     return request.param
 
 
-@pytest.mark.parametrize("settings", [SMALL_TREES, LARGE_TREES], ids=["small", "large"])
+@pytest.mark.parametrize("settings", [SMALL_TREES, LARGE_TREES, LOG_TREES], ids=["small", "large", "log"])
 def test_the_total_of_the_training_rows_is_right(booster, settings) -> None:
     data, valid = rows(900, 1), rows(300, 2)
     model = fit_trees(data, valid, Trees({"shop": 7, "user": 300}, {}, ("a",)), settings, booster=booster)

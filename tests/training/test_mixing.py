@@ -9,12 +9,14 @@ import torch
 from transun.backbones import Constant, EmbeddingMLP, Trees
 from transun.data import Dataset
 from transun.heads import LogMSE, Poisson, Scaled
+from transun.heads.blend import by_level
+from transun.metrics import XAUC
 from transun.models import Model
 from transun.training.mixing import (
     _best_shares,
     _folds,
     choose_shares,
-    choose_small_shares,
+    choose_small_weights,
     fit_parts,
     why_no_trees,
 )
@@ -72,25 +74,63 @@ class TestShares:
         assert first + second == pytest.approx(1.0)
 
 
-class TestSmallShares:
-    def test_relative_errors_share_by_their_precision(self) -> None:
-        """Errors of 1 and 2 in units of the amount, independent: shares of 4 : 1, whatever the amounts are."""
-        generator = torch.Generator().manual_seed(0)
-        y = torch.rand(40_000, generator=generator).double() * 9.0 + 1.0
-        errors = torch.randn(40_000, 2, generator=generator).double() * torch.tensor([0.1, 0.2])
-        shares = choose_small_shares(y.unsqueeze(1) * (1.0 + errors), y, y)
-        assert shares == pytest.approx([0.8, 0.2], abs=0.02)
+class TestSmallWeights:
+    y = torch.arange(1.0, 201.0).double()
 
-    def test_tiny_amounts_do_not_decide_alone(self) -> None:
-        """An amount near zero counts as a thousandth of the mean: its error of 1e-6 is less than .5 at amount 1."""
-        y = torch.cat([torch.ones(500), torch.full((500,), 1e-9)])
-        preds = torch.stack([torch.where(y > 0.5, y, y + 1e-6), torch.where(y > 0.5, y + 0.5, y)], 1)
-        assert choose_small_shares(preds.double(), y, y) == [1.0, 0.0]
+    def test_who_knows_the_order_gets_the_small_amounts(self) -> None:
+        """The amounts are hardly more than a constant; one part is the target, and one its opposite."""
+        amount = 100.5 + 0.01 * self.y
+        weights = choose_small_weights(torch.stack([amount, self.y, 201.0 - self.y], 1), [1, 0, 0], 100.0, self.y)
+        assert weights[1] > 0.0
+        assert weights[2] == 0.0
+
+    @pytest.mark.parametrize("weight", [None, torch.arange(200.0)])
+    def test_the_total_stays(self, weight: torch.Tensor | None) -> None:
+        amount, level = 50.0 + self.y.sqrt(), 70.0
+        preds = torch.stack([amount, 3.0 * self.y], 1)
+        weights = choose_small_weights(preds, [1.0, 0.0], level, self.y, weight)
+        assert weights[1] > 0.0
+        mixed = by_level(amount, preds @ torch.tensor(weights).double(), level)
+        counts = torch.ones(200) if weight is None else weight
+        assert float((counts * mixed).sum()) == pytest.approx(float((counts * amount).sum()))
+
+    def test_an_order_that_costs_much_is_not_taken(self) -> None:
+        """The amounts err by 10 each, up and down, and so order neighbours wrongly; y⁸ errs by far more."""
+        amount = self.y + 10.0 * torch.tensor([1.0, -1.0]).repeat(100)
+        assert XAUC(amount, self.y) < 0.97
+        preds = torch.stack([amount, 1e-15 * self.y**8], 1)
+        assert choose_small_weights(preds, [1.0, 0.0], 100.0, self.y) == pytest.approx([1.0, 0.0])
+
+    def test_an_order_that_is_hardly_better_is_not_worth_an_error(self) -> None:
+        """Two neighbours of 200 change places: XAUC falls from 1 by 1 in 19,900 pairs."""
+        amount = self.y.clone()
+        amount[[50, 51]] = amount[[51, 50]]
+        preds = torch.stack([amount, self.y + 20.0 * (self.y > 100.0)], 1)
+        assert choose_small_weights(preds, [1.0, 0.0], 100.0, self.y) == pytest.approx([1.0, 0.0])
+
+    @pytest.mark.parametrize("unit", [1e-150, 1e150])
+    def test_the_unit_does_not_matter(self, unit: float) -> None:
+        amount = 50.0 + self.y.sqrt()
+        preds = torch.stack([amount, self.y], 1)
+        scaled = choose_small_weights(unit * preds, [1.0, 0.0], unit * 70.0, unit * self.y)
+        assert scaled == pytest.approx(choose_small_weights(preds, [1.0, 0.0], 70.0, self.y))
 
     def test_rows_of_no_weight_do_not_count(self) -> None:
-        y, weight = torch.ones(400), (torch.arange(400) < 200).double()
-        preds = torch.stack([torch.where(weight > 0.0, 1.0, 50.0), torch.full((400,), 1.5)], 1)
-        assert choose_small_shares(preds, y, y, weight) == [1.0, 0.0]
+        """Rows of no weight are in the opposite order."""
+        y, preds = torch.cat([self.y, self.y]), torch.cat([self.y, -self.y + 201.0])
+        amount, weight = torch.full((400,), 100.5).double(), torch.ones(400).double()
+        weight[200:] = 0.0
+        assert choose_small_weights(torch.stack([amount, preds], 1), [1.0, 0.0], 100.0, y, weight)[1] > 0.0
+
+    def test_nothing_is_gained_where_nothing_is_wrong(self) -> None:
+        """Two thirds of y - 1 and a third of y + 2 are y: these shares stay, although they are no quarters."""
+        preds, thirds = torch.stack([self.y - 1.0, self.y + 2.0], 1), [2.0 / 3.0, 1.0 / 3.0]
+        assert choose_small_weights(preds, thirds, 100.0, self.y) == pytest.approx(thirds)
+
+    def test_without_an_order_the_least_error_decides(self) -> None:
+        y, amount = torch.ones(300), torch.full((300,), 2.0)
+        weights = choose_small_weights(torch.stack([amount, torch.rand(300)], 1), [1.0, 0.0], 2.0, y)
+        assert weights == pytest.approx([1.0, 0.0])
 
 
 def rows(n: int, seed: int) -> Dataset:

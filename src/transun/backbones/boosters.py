@@ -5,11 +5,12 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from transun.backbones.boosting_loss import BoostingLoss
 from transun.backbones.trees import Tree
 from transun.support.extras import need
 from transun.support.progress import Progress
@@ -26,7 +27,7 @@ _DEPTH = 12
 
 @dataclass(frozen=True)
 class BoostedRows:
-    """Rows for boosting: columns (n, d), targets (n,) around 1, and weights (n,) or None."""
+    """Rows for boosting: columns (n, d), what the loss learns (n,), and weights (n,) or None."""
 
     x: Array
     y: Array
@@ -38,7 +39,7 @@ class Boosting:
     """How an ensemble of trees is boosted.
 
     Args:
-        power: p of the Tweedie deviance; 1 is the Poisson deviance.
+        loss: what trees learn to be close to.
         leaves: of each tree.
         rate: shrinkage of each tree.
         by_means: whether trees see the mean target of every id, beside its code.
@@ -46,27 +47,16 @@ class Boosting:
             its rows in units of the mean target.
         most_trees: how many trees there are at most.
         linear: whether leaves are linear in the numbers that the questions on the way to them ask about.
-        stop_by: whether the squared errors or the Poisson deviance of the validation rows end the boosting.
 
     """
 
-    power: float
+    loss: BoostingLoss
     leaves: int
     rate: float
     by_means: bool
     shrinkage: float = 1.0
     most_trees: int = 3000
     linear: bool = False
-    stop_by: Literal["squares", "deviance"] = "squares"
-
-    @property
-    def loss(self) -> str:
-        """What a person calls the loss.
-
-        >>> Boosting(1.7, leaves=8, rate=0.1, by_means=False).loss
-        'Tweedie 1.7'
-        """
-        return "Poisson" if self.power == 1.0 else f"Tweedie {self.power:g}"
 
 
 @dataclass(frozen=True)
@@ -97,7 +87,7 @@ class BoostingTask:
 
 @dataclass(frozen=True)
 class Booster(ABC):
-    """A library that fits an ensemble of trees to amounts with a logarithmic link."""
+    """A library that fits an ensemble of trees, the sum of whose leaves is the logarithm of an amount."""
 
     name: str
     most_codes: int
@@ -109,7 +99,7 @@ class Booster(ABC):
 
     @abstractmethod
     def fit(self, task: BoostingTask) -> list[Tree]:
-        """The trees up to the least error of the validation rows; the sum of their leaves is ln(mean of y).
+        """The trees up to the least error of the validation rows.
 
         There is one tree for every round of boosting, so that their number can be asked for again.
         """
@@ -117,7 +107,7 @@ class Booster(ABC):
 
 @dataclass(frozen=True)
 class LightGBM(Booster):
-    """LightGBM: Tweedie deviance of any power, linear leaves, sets of codes, rows drawn anew for each tree."""
+    """LightGBM: every loss, linear leaves, sets of codes, rows drawn anew for each tree."""
 
     name: str = "LightGBM"
     most_codes: int = 4096
@@ -128,10 +118,8 @@ class LightGBM(Booster):
     def fit(self, task: BoostingTask) -> list[Tree]:
         rows, valid, codes, settings = task.rows, task.valid, task.codes, task.settings
         lightgbm = need("lightgbm")
-        loss = {"objective": "tweedie", "tweedie_variance_power": settings.power}
         options = {
-            **(loss if settings.power > 1.0 else {"objective": "poisson"}),
-            "metric": {"squares": "rmse", "deviance": "poisson"}[settings.stop_by],
+            **settings.loss.lightgbm,
             "num_leaves": settings.leaves,
             "learning_rate": settings.rate,
             "max_depth": _DEPTH,
@@ -196,19 +184,19 @@ def _from_lightgbm(structure: dict[str, Any]) -> Tree:
 
 @dataclass(frozen=True)
 class ScikitLearn(Booster):
-    """scikit-learn's histogram boosting: Poisson deviance only, sets of columns with up to 255 codes."""
+    """scikit-learn's histogram boosting: of deviances Poisson alone, sets of columns with up to 255 codes."""
 
     name: str = "scikit-learn"
     most_codes: int = 254
 
     def nearest(self, settings: Boosting) -> Boosting:
-        return replace(settings, power=1.0, linear=False)
+        return replace(settings, loss=settings.loss.nearest_in_scikit_learn(), linear=False)
 
     def fit(self, task: BoostingTask) -> list[Tree]:
         rows, valid, codes, settings = task.rows, task.valid, task.codes, task.settings
         ensemble = need("sklearn.ensemble")
         model = ensemble.HistGradientBoostingRegressor(
-            loss="poisson",
+            loss=settings.loss.scikit_learn,
             learning_rate=settings.rate,
             max_leaf_nodes=settings.leaves,
             max_depth=_DEPTH,
@@ -236,7 +224,7 @@ class ScikitLearn(Booster):
                 if valid is None:
                     best = trees
                     break
-                errors = _errors(model, valid, before, settings)
+                errors = _errors(model, valid, before, settings.loss)
                 if min(errors) < best_error:
                     best, best_error = before + 1 + int(np.argmin(errors)), min(errors)
         # There is no public way to the trees; a test compares them with the model's own predictions.
@@ -248,12 +236,10 @@ class ScikitLearn(Booster):
         return [replace(first, values=[start + value for value in first.values]), *others]
 
 
-def _errors(model: Any, valid: BoostedRows, begin: int, settings: Boosting) -> list[float]:
+def _errors(model: Any, valid: BoostedRows, begin: int, loss: BoostingLoss) -> list[float]:
     """The mean error of the validation rows after each tree from `begin` on."""
     predictions = list(model.staged_predict(valid.x))[begin:]
-    if settings.stop_by == "deviance":
-        return [float(np.average(pred - valid.y * np.log(pred), weights=valid.weight)) for pred in predictions]
-    return [float(np.average((pred - valid.y) ** 2, weights=valid.weight)) for pred in predictions]
+    return [float(np.average(loss.errors(pred, valid.y), weights=valid.weight)) for pred in predictions]
 
 
 def _from_scikit_learn(predictor: Any, order: Sequence[int], values: Mapping[int, Array]) -> Tree:

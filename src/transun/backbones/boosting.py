@@ -11,6 +11,7 @@ from torch import Tensor
 
 from transun.backbones.backbone import Inputs
 from transun.backbones.boosters import BoostedRows, Booster, Boosting, BoostingTask, default_booster
+from transun.backbones.boosting_loss import BoostingLoss
 from transun.backbones.embedding import named_columns
 from transun.backbones.trees import Forest, Tree, TreeColumns, Trees, bag_means
 
@@ -100,8 +101,8 @@ def grow(
     haste = _HASTE if len(rows.y) + (0 if valid is None else len(valid.y)) > _MANY_ROWS else 1.0
     seen = _seen_by_training_rows(matrix, x, rows.y / unit, weight, fold)
     task = BoostingTask(
-        columns.select(_rows(seen, rows, unit)),
-        None if valid is None else columns.select(_rows(matrix(valid.x), valid, unit)),
+        columns.select(_rows(seen, rows, unit, settings.loss)),
+        None if valid is None else columns.select(_rows(matrix(valid.x), valid, unit, settings.loss)),
         columns.codes,
         replace(settings, rate=haste * settings.rate),
         seed=seed,
@@ -150,9 +151,10 @@ def _columns(matrix: TreeColumns, most_codes: int, by_means: bool) -> _Columns:
     return _Columns(numbers, codes)
 
 
-def _rows(columns: Tensor, data: TargetRows, unit: float) -> BoostedRows:
+def _rows(columns: Tensor, data: TargetRows, unit: float, loss: BoostingLoss) -> BoostedRows:
     weight = None if data.weight is None else data.weight.double().numpy()
-    return BoostedRows(np.ascontiguousarray(columns.t().numpy()), (data.y.double() / unit).numpy(), weight)
+    learned = loss.learned((data.y.double() / unit).numpy())
+    return BoostedRows(np.ascontiguousarray(columns.t().numpy()), learned, weight)
 
 
 def _seen_by_training_rows(

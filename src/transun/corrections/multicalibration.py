@@ -11,13 +11,14 @@ from torch import Tensor, nn
 from transun.backbones import Trees
 from transun.backbones.boosters import Booster, Boosting, default_booster
 from transun.backbones.boosting import GrownForest, grow
+from transun.backbones.boosting_loss import TweedieDeviance
 from transun.corrections.correction import Correction, HeldOutRows
 from transun.data import hashing
 
 __all__ = ["Change", "Multicalibration", "RatioFit", "fit_ratio"]
 
 # Small trees, each of which can tell apart the values of three columns together.
-_TREES = Boosting(power=1.0, leaves=8, rate=0.1, by_means=True, most_trees=1000, stop_by="deviance")
+_TREES = Boosting(TweedieDeviance(stop_by="deviance"), leaves=8, rate=0.1, by_means=True, most_trees=1000)
 # Standard deviations of ln(y/ŷ) between segments that are tried: first those in the middle, then the next one on the
 # better side.
 _SPREADS = (0.03, 0.1, 0.3, 1.0)

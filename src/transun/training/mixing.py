@@ -6,21 +6,24 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import combinations
+from itertools import combinations, combinations_with_replacement
 from typing import NamedTuple, Unpack, cast
 
 import torch
 from torch import Tensor
 
 from transun.backbones import Trees
-from transun.backbones.boosters import Booster, default_booster
+from transun.backbones.boosters import Booster, Boosting, default_booster
+from transun.corrections import Correction, SmoothIsotonic
 from transun.data import Dataset, ParquetStream, hashing
+from transun.heads import Corrected
 from transun.heads.blend import by_level, small_factor
+from transun.metrics import XAUC
 from transun.models.mixture import mix
 from transun.models.network import Model
 from transun.support.group import current_group
-from transun.training.boosting import LARGE_TREES, ORDERING_TREES, SMALL_TREES, fit_trees
-from transun.training.calibration import balance
+from transun.training.boosting import LARGE_TREES, LOG_TREES, SMALL_TREES, fit_trees
+from transun.training.calibration import balance, calibrate
 from transun.training.evaluation import predict
 from transun.training.history import History, Part
 from transun.training.loop import FitOptions, fit
@@ -29,7 +32,7 @@ from transun.training.resume import fold_file
 from transun.training.row_split import RowSplit
 from transun.training.tracking import PrefixedTracker
 
-__all__ = ["choose_shares", "choose_small_shares", "fit_parts", "why_no_trees"]
+__all__ = ["choose_shares", "choose_small_weights", "fit_parts", "why_no_trees"]
 
 # Trees need some rows for a leaf and some rows to choose shares by.
 _FEWEST_ROWS, _FEWEST_VALID = 200, 20
@@ -41,8 +44,10 @@ _LEAST_SHARE = 0.05
 _FEWEST_FOLDS, _MOST_FOLDS, _FOLD_ROWS = 4, 5, 30_000
 # Samples of the rows whose best shares are averaged: their number, their share of the rows, and their least rows.
 _SAMPLES, _SAMPLED, _FEWEST_SAMPLED = 100, 0.1, 60
-# Smaller amounts, in units of the mean, count as this one where errors are relative to the amount.
-_LEAST_AMOUNT = 1e-3
+# Shares of small amounts are multiples of one over this, and are compared by at most so many rows.
+_STEPS, _ORDERED_ROWS = 4, 20_000
+# What a better order may cost, as a part of the root mean squared error, and how much better it has to be, in XAUC.
+_COST_OF_ORDER, _WORTH_ORDERING = 1e-3, 2e-3
 # Where validation rows are a smaller part of the training rows, they teach trees too little to boost them again.
 _WORTH_LEARNING = 0.1
 
@@ -73,11 +78,12 @@ def fit_parts(
     """Ensembles of trees and a network, mixed as validation rows call for, and several times on a small table.
 
     Validation rows end the training of each part and decide the shares, and until then no weight is learned from them.
-    There are shares for large amounts, by squared errors, and shares for small amounts, by squared errors relative to
-    the amount; see `Blend`. One ensemble of trees, which orders small amounts best, has a share of these alone. The
-    total is that of the shares for large amounts, and right if that of every part is: trees see to theirs, and
-    `balance` to that of the network. A factor of the mixture would not do, as it had to be learned from rows that the
-    trees fit too well, where they find more amounts large than they find among other rows.
+    There are shares for large amounts, by squared errors, and shares for small amounts, by the order of the rows; see
+    `Blend`. One ensemble of trees, which orders rows best, has a share of small amounts alone: it learns ln y, and
+    validation rows turn its predictions into amounts without a change of their order. The total is that of the shares
+    for large amounts, and right if that of every part is: trees see to theirs, and `balance` to that of the network. A
+    factor of the mixture would not do, as it had to be learned from rows that the trees fit too well, where they find
+    more amounts large than they find among other rows.
 
     All validation rows do both. Half of them for each would end some trainings far too early, which costs more than it
     gains: that these rows have ended a training flatters all parts alike. Then the trees are boosted again, as many as
@@ -140,6 +146,23 @@ def fit_parts(
     return mix(mixtures, shares), history
 
 
+class _Ensemble(NamedTuple):
+    """One ensemble of trees among the parts of a mixture."""
+
+    settings: Boosting
+    everywhere: bool = True
+    """Whether it may have a share of large amounts; the other one is there for the order of small ones."""
+    correction: Correction | None = None
+    """What turns predictions into amounts, if they are none, and keeps their order."""
+
+
+_ENSEMBLES = (
+    _Ensemble(SMALL_TREES),
+    _Ensemble(LARGE_TREES),
+    _Ensemble(LOG_TREES, everywhere=False, correction=SmoothIsotonic(bins=20)),
+)
+
+
 class _Fold(NamedTuple):
     """The rows of one mixture: those that are learned from, that end the trainings, and that decide the shares."""
 
@@ -199,16 +222,19 @@ def _fit_once(
     models: list[Model] = []
     names, took, trees_out_of_time = [], [], False
     boost = partial(fit_trees, inputs=inputs, booster=booster, seed=recipe.seed, progress=options.get("progress"))
-    everywhere = [booster.nearest(each) for each in (SMALL_TREES, LARGE_TREES)]
-    # A library may be unable to tell some of them apart.
-    settings = list(dict.fromkeys([*everywhere, booster.nearest(ORDERING_TREES)]))
-    for index, boosting in enumerate(settings):
-        limit = budget * (1.0 if model is None else _TREES_SHARE) * (index + 1) / len(settings)
+    ensembles = _ensembles(booster)
+
+    def first_trees(ensemble: _Ensemble, seconds: float) -> Model:
+        trees = boost(rows, stopping, settings=ensemble.settings, seconds=seconds)
+        return trees if ensemble.correction is None else calibrate(trees, deciding, ensemble.correction)
+
+    for index, ensemble in enumerate(ensembles):
+        limit = budget * (1.0 if model is None else _TREES_SHARE) * (index + 1) / len(ensembles)
         before = time.perf_counter()
         seconds = max(0.0, limit - (before - began))
         # Rank 0 boosts on all processors of its machine, and the other ranks wait for the trees.
-        models.append(group.from_leader(partial(boost, rows, stopping, settings=boosting, seconds=seconds)))
-        names.append(f"trees of {boosting.leaves} leaves, {boosting.loss} ({booster.name})")
+        models.append(group.from_leader(partial(first_trees, ensemble, seconds)))
+        names.append(f"trees of {ensemble.settings.leaves} leaves, {ensemble.settings.loss.name} ({booster.name})")
         took.append(time.perf_counter() - before)
         trees_out_of_time |= time.perf_counter() - began >= limit
     history = History()
@@ -222,30 +248,43 @@ def _fit_once(
         names.append("network")
     history.out_of_time |= trees_out_of_time
     preds = torch.stack([predict(part, deciding).double() for part in models], 1)
-    by_squares = [index for index in range(len(models)) if index >= len(settings) or settings[index] in everywhere]
+    by_squares = [index for index in range(len(models)) if index >= len(ensembles) or ensembles[index].everywhere]
     level = _mean_target(rows)
     # One rank decides for all: another processor could round a share to zero that is not zero here.
-    large, small, factor = group.from_leader(lambda: _choose_both(preds, by_squares, deciding, level))
-    mixed = by_level(_mean(preds, large), factor * _mean(preds, small), level)
+    large, small = group.from_leader(lambda: _choose_both(preds, by_squares, deciding, level))
+    mixed = by_level(_mean(preds, large), _mean(preds, small), level)
     errors = _root_mean_squares(torch.cat([preds, mixed.unsqueeze(1)], 1), deciding)
-    history.parts = [Part(*part) for part in zip(names, large, small, errors, strict=False)]
+    of_small = [weight / sum(small) for weight in small]
+    history.parts = [Part(*part) for part in zip(names, large, of_small, errors, strict=False)]
     history.mixed_error = errors[-1]
     kept = [index for index in range(len(models)) if large[index] + small[index] > 0.0]
     if recipe.refit and fold.refit and len(stopping) >= _WORTH_LEARNING * len(rows):
         together = rows.joined(stopping)
-        for index, boosting in enumerate(settings):
+        for index, ensemble in enumerate(ensembles):
             in_time = took[index] <= budget - (time.perf_counter() - began)
             if index in kept and group.from_leader(partial(bool, in_time)):  # one clock decides for all ranks
-                as_many = replace(boosting, most_trees=cast(Trees, models[index].backbone).trees)
-                models[index] = group.from_leader(partial(boost, together, None, settings=as_many))
+                as_many = replace(ensemble.settings, most_trees=cast(Trees, models[index].backbone).trees)
+                again = group.from_leader(partial(boost, together, None, settings=as_many))
+                if ensemble.correction is not None:
+                    again.head = cast(Corrected, models[index].head).replace(inner=again.head)
+                models[index] = again
                 history.refitted = True
     mixture = mix(
         [models[index] for index in kept],
         [large[index] for index in kept],
-        [factor * small[index] for index in kept],
+        [small[index] for index in kept],
         level,
     )
     return mixture, history
+
+
+def _ensembles(booster: Booster) -> list[_Ensemble]:
+    """The ensembles as a library can boost them, which may be unable to tell some of them apart."""
+    found: dict[Boosting, _Ensemble] = {}
+    for ensemble in _ENSEMBLES:
+        settings = booster.nearest(ensemble.settings)
+        found.setdefault(settings, ensemble._replace(settings=settings))
+    return list(found.values())
 
 
 def _mean_target(rows: Dataset) -> float:
@@ -255,13 +294,11 @@ def _mean_target(rows: Dataset) -> float:
 
 def _choose_both(
     preds: Tensor, by_squares: Sequence[int], rows: Dataset, level: float
-) -> tuple[list[float], list[float], float]:
-    """The shares of all parts for large amounts, of which some parts have none, and for small ones, with a factor."""
+) -> tuple[list[float], list[float]]:
+    """The shares of all parts for large amounts, of which some parts have none, and the weights for small ones."""
     chosen = choose_shares(preds[:, by_squares], rows.y, rows.weight)
     large = [chosen[by_squares.index(index)] if index in by_squares else 0.0 for index in range(preds.shape[1])]
-    amount = _mean(preds, large)
-    small = choose_small_shares(preds, amount, rows.y, rows.weight)
-    return large, small, small_factor(amount, _mean(preds, small), level, rows.weight)
+    return large, choose_small_weights(preds, large, level, rows.y, rows.weight)
 
 
 def _mean(preds: Tensor, shares: Sequence[float]) -> Tensor:
@@ -320,26 +357,57 @@ def choose_shares(preds: Tensor, y: Tensor, weight: Tensor | None = None) -> lis
     return [float(share) for share in (shares / shares.sum())]
 
 
-def choose_small_shares(preds: Tensor, amount: Tensor, y: Tensor, weight: Tensor | None = None) -> list[float]:
-    """Shares with the least squared error relative to the amount, (ŷ - y)² / amount²: those of small amounts.
+def choose_small_weights(
+    preds: Tensor, large: Sequence[float], level: float, y: Tensor, weight: Tensor | None = None
+) -> list[float]:
+    """Weights for small amounts, see `Blend`, that order rows best and raise the error by a thousandth at most.
 
-    Squared errors themselves are those of the largest amounts. What is chosen is chosen as in `choose_shares`.
+    Squared errors are those of the largest amounts, and say nothing of the order of the others. So mixtures whose
+    shares are quarters are tried, and the shares of large amounts. Those whose root mean squared error is a thousandth
+    above that of the shares of large amounts alone, or less, compete by XAUC. Of those that order about as well as the
+    best of them, the one of least error is taken.
 
     Args:
         preds: predictions (n, k), of rows that no weight was learned from.
-        amount: what each row is predicted at (n,), by the shares of large amounts; the smallest count as a thousandth
-            of the mean.
+        large: the shares of large amounts (k,).
+        level: the amount from which on these shares count more.
         y: the targets.
         weight: what each row counts.
 
-    >>> y = torch.cat([torch.ones(500), torch.full((500,), 1e4)])
-    >>> preds = torch.stack([torch.where(y < 2.0, y, y - 9.0), torch.where(y < 2.0, y + 8.0, y)], 1)
-    >>> choose_small_shares(preds, y, y)  # the errors of large amounts, 9 of 10,000, hardly count
-    [1.0, 0.0]
+    Returns:
+        The weights, times the factor that leaves these rows the total of the shares of large amounts.
+
+    >>> y = torch.arange(100.0)
+    >>> preds = torch.stack([torch.full((100,), 49.5), y], 1)  # the second alone knows the order
+    >>> choose_small_weights(preds, [1.0, 0.0], 49.5, y)
+    [0.0, 1.0]
 
     """
-    relative = (amount.double() / amount.double().mean().clamp(min=1e-300)).clamp(min=_LEAST_AMOUNT) ** -2
-    return choose_shares(preds, y, relative if weight is None else relative * weight.double())
+    # In units of the level, so that squares neither overflow nor vanish.
+    preds, target = preds.double() / level, y.double() / level
+    counts = torch.ones_like(target) if weight is None else weight.double()
+    amount = _mean(preds, large)
+    # Every so many rows; the order of the table may be one of time.
+    some = slice(None, None, math.ceil(len(y) / _ORDERED_ROWS))
+
+    def error(pred: Tensor) -> float:
+        return float((counts * (pred - target) ** 2).sum().sqrt())
+
+    trials: list[tuple[float, float, list[float]]] = []
+    parts = range(preds.shape[1])
+    quarters = combinations_with_replacement(parts, _STEPS)
+    for shares in [large, *([chosen.count(part) / _STEPS for part in parts] for chosen in quarters)]:
+        small = _mean(preds, shares)
+        factor = small_factor(amount, small, 1.0, weight)
+        mixed = by_level(amount, factor * small, 1.0)
+        order = XAUC(mixed[some], target[some], counts[some])
+        # Without two different targets there is no order, and its value is NaN.
+        trials.append((-1.0 if math.isnan(order) else order, error(mixed), [factor * share for share in shares]))
+    allowed = [trial for trial in trials if trial[1] <= (1.0 + _COST_OF_ORDER) * error(amount)]
+    # The shares of large amounts are always allowed but for rounding, where there is no error at all.
+    best = max((order for order, _, _ in allowed), default=-1.0)
+    equals = [trial for trial in allowed if trial[0] >= best - _WORTH_ORDERING] or trials[:1]
+    return min(equals, key=lambda trial: trial[1])[2]
 
 
 def _best_shares(products: Tensor) -> Tensor:
