@@ -98,6 +98,15 @@ def test_a_change_of_one_seed_is_compared_with_that_seed():
     assert line["tables"]["imdb_votes"]["value"] == pytest.approx(math.log(2.0))
 
 
+def test_the_order_of_a_change_is_a_mean_over_all_tables():
+    changed = [("imdb_votes", 0.6), ("globo", 0.72)]
+    results = {(table, "default"): [result(1.0, xauc=0.7)] for table, _ in changed}
+    results |= {(table, "default:trees_alone"): [result(1.0, xauc=xauc)] for table, xauc in changed}
+    (line,) = ablations(results)
+    assert line["xauc"] == pytest.approx((-0.1 + 0.02) / 2)
+    assert line["xauc_error"] == pytest.approx(0.0)
+
+
 TABLES = ("imdb_votes", "mlb_salaries")
 
 

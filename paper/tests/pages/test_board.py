@@ -70,6 +70,8 @@ REPORT = {
             "settings": "Train(only='trees')",
             "means": {"numbers": MEAN | {"value": 1.02}},
             "tables": {"here": {"value": 0.0, "error": 0.03, "p": 0.2}},
+            "xauc": -0.004,
+            "xauc_error": 0.001,
             "wrong_totals": 1,
             "seconds": 1.0,
         }
@@ -120,7 +122,10 @@ class TestTables:
 def test_ablations_and_what_was_tried():
     tried = [{"config": "32 members", "ratio": 0.999, "low": 0.99, "high": 1.01, "note": "twice the time"}]
     page = ablations_page(REPORT, tried)
-    assert "| trees_alone | 1.0200 ± 0.0100 | 0.8500 to 0.9500 | – | 1 | 1.0 | `Train(only='trees')` |" in page
+    assert (
+        "| trees_alone | 1.0200 ± 0.0100 | 0.8500 to 0.9500 | – | -0.0040 ± 0.0010 | 1 | 1.0 | `Train(only='trees')` |"
+        in page
+    )
     assert "| trees_alone | 1.0000 ± 0.0300 | – |" in page
     assert "| 32 members | 0.9990 | 0.9900 to 1.0100 | twice the time |" in page
     assert ablations_page(REPORT, []).endswith("## Tried and dropped\n\nNothing is listed.\n")

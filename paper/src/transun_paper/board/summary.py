@@ -208,15 +208,17 @@ def _averages(results: Results, group: str, methods: Iterable[str]) -> list[dict
 
 
 def ablations(results: Results) -> list[dict[str, Any]]:
-    """Per change of the default, the ratio of its NRMSE to the default's: by table, and its mean over each group."""
+    """Per change of the default, the ratio of its NRMSE to the default's: by table, and its mean over each group.
+
+    The difference of XAUC is a mean over all tables, because pieces for the order hardly move the error.
+    """
     lines = []
     for method in (ablation.name for ablation in ABLATIONS):
         tables = [table for table, other in results if other == method and (table, DEFAULT) in results]
         # With one seed, a change is compared with that seed of the default alone: another seed may be a lucky one.
-        ratios = {
-            table: nrmse_ratio(changed := results[table, method], results[table, DEFAULT][: len(changed)])
-            for table in tables
-        }
+        pairs = {t: (changed := results[t, method], results[t, DEFAULT][: len(changed)]) for t in tables}
+        ratios = {table: nrmse_ratio(*pair) for table, pair in pairs.items()}
+        orders = [difference(*pair, "XAUC") for pair in pairs.values()]
         groups = {group: [ratios[t] for t in tables if BOARD_TABLES[t].group == group] for group in _AVERAGED}
         if ratios:
             lines.append(
@@ -225,6 +227,8 @@ def ablations(results: Results) -> list[dict[str, Any]]:
                     "settings": METHODS[method].settings,
                     "means": {group: asdict(geometric_mean(part)) for group, part in groups.items() if part},
                     "tables": {table: asdict(ratio) for table, ratio in ratios.items()},
+                    "xauc": fmean(order.value for order in orders),
+                    "xauc_error": math.hypot(*(order.error for order in orders)) / len(orders),
                     "wrong_totals": sum(abs(total_in_errors(results[t, method])) > _RIGHT for t in tables),
                     "seconds": fmean(result["seconds"] for t in tables for result in results[t, method]),
                 }

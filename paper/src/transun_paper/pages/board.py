@@ -216,7 +216,8 @@ def ablations_page(report: Report, tried: Sequence[Report]) -> str:
         f"{_PROTOCOL} Made by `{report['command']}` with transun {report['version']} and torch {report['torch']}.",
         "NRMSE of the changed default over that of the default: above 1, the piece helps. Left out says between which "
         "values the mean lies when one table at a time is left out: where all are above 1, no single table decides for "
-        "the piece. Trees are mixed with the default head alone, so compare another head with the network alone. "
+        "the piece. XAUC is the mean difference over all tables: below 0, the piece helps the order. Trees are mixed "
+        "with the default head alone, so compare another head with the network alone. "
         f"{_LEGEND}",
     ]
     ablations = report["ablations"]
@@ -257,13 +258,14 @@ def changes_table(ablations: Sequence[Report], group_of: Mapping[str, str]) -> s
         [
             line["change"],
             *[cell for group in groups for cell in cells(line, group)],
+            f"{line['xauc']:+.4f} ± {line['xauc_error']:.4f}",
             str(line["wrong_totals"]),
             f"{line['seconds']:.1f}",
             f"`{line['settings']}`",
         ]
         for line in ablations
     ]
-    return table([*header, "wrong totals", "seconds", "settings"], lines)
+    return table([*header, "XAUC", "wrong totals", "seconds", "settings"], lines)
 
 
 def left_out_range(logs: Sequence[float]) -> str:
