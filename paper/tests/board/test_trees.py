@@ -1,3 +1,4 @@
+import json
 from functools import partial
 
 import numpy as np
@@ -11,10 +12,11 @@ from transun_paper.board.trees import (
     DefaultLightGBM,
     HistGradientBoosting,
     LightGBM,
+    TunedCatBoost,
     TunedLightGBM,
+    TunedXGBoost,
     WrappedLightGBM,
     XGBoost,
-    random_parameters,
     rmse,
 )
 
@@ -29,9 +31,12 @@ LEARNERS = [
     XGBoost("m", "reg:tweedie"),
     CatBoost("m", "Poisson"),
     CatBoost("m", "Tweedie:variance_power=1.5"),
+    TunedXGBoost("m", trials=2),
+    TunedCatBoost("m", trials=2),
     HistGradientBoosting("m"),
     WrappedLightGBM("m", "GTSRegressor"),
 ]
+SEARCHES = [TunedLightGBM, TunedXGBoost, TunedCatBoost]
 
 
 def test_a_constant_rate_is_the_total_over_the_exposure(split):
@@ -56,10 +61,15 @@ def test_each_learns_what_the_columns_say(method, split):
     assert result.seconds > 0.0
 
 
-def test_a_search_of_one_trial_is_the_untuned_booster(split):
-    plain, tuned = LightGBM("p").fit_predict(split, 0), TunedLightGBM("t", trials=1).fit_predict(split, 0)
-    np.testing.assert_array_equal(tuned.test, plain.test)
-    assert tuned.details["chosen"] == {"objective": "poisson"}
+@pytest.mark.parametrize(
+    ("plain", "search"), [(LightGBM("p"), TunedLightGBM), (XGBoost("p"), TunedXGBoost), (CatBoost("p"), TunedCatBoost)]
+)
+def test_a_search_of_one_trial_is_the_untuned_booster(plain, search, split):
+    if plain.missing():
+        pytest.skip(plain.missing())
+    tuned = search("t", trials=1).fit_predict(split, 0)
+    np.testing.assert_array_equal(tuned.test, plain.fit_predict(split, 0).test)
+    assert tuned.details["chosen"] == {}
 
 
 @pytest.mark.parametrize("method", [LightGBM, partial(TunedLightGBM, trials=2)])
@@ -78,12 +88,21 @@ def test_a_search_without_time_makes_one_trial(split):
     assert TunedLightGBM("t", seconds=1e-9).fit_predict(split, 0).details["trials"] == 1
 
 
-def test_random_settings_are_those_that_lightgbm_takes():
+@pytest.mark.parametrize("search", SEARCHES)
+def test_random_settings_have_every_loss_and_a_power_for_tweedie_alone(search):
     draw = np.random.default_rng(0)
-    drawn = [random_parameters(draw) for _ in range(200)]
-    assert {p["objective"] for p in drawn} == {"poisson", "tweedie", "regression"}
-    assert all(("tweedie_variance_power" in p) == (p["objective"] == "tweedie") for p in drawn)
-    assert all(4 <= p["num_leaves"] <= 256 and 0.4 <= p["feature_fraction"] <= 1.0 for p in drawn)
+    drawn = [search("t").draw(draw) for _ in range(200)]
+    losses = [str(p.get("objective", p.get("loss_function"))).rpartition(":")[-1] for p in drawn]
+    assert {loss.partition("=")[0] for loss in losses} in (
+        {"poisson", "tweedie", "regression"},
+        {"poisson", "tweedie", "squarederror"},
+        {"Poisson", "variance_power", "RMSE"},
+    )
+    powers = [p["tweedie_variance_power"] for p in drawn if "tweedie_variance_power" in p]
+    assert len(powers) == losses.count("tweedie")
+    assert all(1.05 <= power <= 1.95 for power in powers)
+    assert all(0.01 <= p["learning_rate"] <= 0.2 for p in drawn)
+    assert json.loads(json.dumps(drawn)) == drawn
 
 
 def test_trees_that_only_waited_are_left_out(split):

@@ -3,9 +3,8 @@
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import islice
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -142,92 +141,191 @@ def _default_lightgbm(seed: int) -> Any:
     return need("lightgbm").LGBMRegressor(n_jobs=1, verbose=-1, random_state=seed)
 
 
-@dataclass(frozen=True)
-class TunedLightGBM(FrameMethod):
-    """Random search over LightGBM's settings: the best of `trials` by the RMSE of the validation rows.
+class Boosted(NamedTuple):
+    """An ensemble that was stopped by the validation rows."""
 
-    The first trial is the untuned Poisson booster. No trial begins after `seconds`.
+    predict: Callable[[Any], Floats]
+    trees: int
+
+
+@dataclass(frozen=True)
+class RandomSearch(FrameMethod):
+    """Random search over a library's settings: the best of `trials` by the RMSE of the validation rows.
+
+    The first trial has the settings of the untuned Poisson booster. No trial begins after `seconds`.
     """
 
     deterministic: ClassVar[bool] = False
-    libraries: ClassVar[tuple[str, ...]] = ("lightgbm", "pandas")
     cost: ClassVar[float] = 30.0
     trials: int = 30
     seconds: float = 120.0
-    refit: bool = False
+
+    @abstractmethod
+    def draw(self, draw: np.random.Generator) -> dict[str, Any]:
+        """Settings drawn from the ranges that users of the library search."""
+
+    @abstractmethod
+    def boost(self, frames: Frames, data: TableSplit, seed: int, parameters: Mapping[str, Any]) -> Boosted:
+        """An ensemble with these settings; none are those of the untuned Poisson booster."""
+
+    def finish(
+        self, best: Boosted, frames: Frames, data: TableSplit, seed: int, parameters: Mapping[str, Any]
+    ) -> Boosted:
+        """What is done with the best ensemble in the end."""
+        return best
 
     def learn(self, frames: Frames, data: TableSplit, seed: int) -> tuple[Callable[[Any], Floats], dict[str, Any]]:
         draw, watch = np.random.default_rng(seed), Stopwatch()
         best, least, done = None, np.inf, 0
         chosen: dict[str, Any] = {}
         while done < self.trials and watch.seconds < self.seconds:
-            parameters = {"objective": "poisson"} if done == 0 else random_parameters(draw)
+            parameters = self.draw(draw) if done else {}
             with watch.running():
-                booster = boost(frames, data, seed, **parameters)
-            error = rmse(booster.predict(frames.valid), data.y_valid)
+                boosted = self.boost(frames, data, seed, parameters)
+            error = rmse(boosted.predict(frames.valid), data.y_valid)
             if best is None or error < least:
-                best, least, chosen = booster, error, parameters
+                best, least, chosen = boosted, error, parameters
             done += 1
         assert best is not None  # there is at least one trial
-        trees = best.best_iteration
-        if self.refit:
-            best = boost_again(frames, data, seed, trees, **chosen)
-        return best.predict, {"trials": done, "trees": trees, "chosen": chosen}
+        predict = self.finish(best, frames, data, seed, chosen).predict
+        return predict, {"trials": done, "trees": best.trees, "chosen": chosen}
 
 
-def random_parameters(draw: "np.random.Generator") -> dict[str, Any]:
-    """Settings of LightGBM, drawn from the ranges that its users search."""
-    parameters: dict[str, Any] = {
-        "objective": str(draw.choice(["poisson", "tweedie", "regression"])),
-        "learning_rate": _log_uniform(draw, 0.01, 0.2),
-        "num_leaves": round(_log_uniform(draw, 4, 256)),
-        "min_data_in_leaf": round(_log_uniform(draw, 3, 300)),
-        "lambda_l2": _log_uniform(draw, 1e-3, 30.0),
-        "feature_fraction": draw.uniform(0.4, 1.0),
-        "bagging_fraction": draw.uniform(0.5, 1.0),
-        "bagging_freq": 1,
-        "cat_smooth": _log_uniform(draw, 1.0, 200.0),
-    }
-    if parameters["objective"] == "tweedie":
-        parameters["tweedie_variance_power"] = draw.uniform(1.05, 1.95)
-    return parameters
+@dataclass(frozen=True)
+class TunedLightGBM(RandomSearch):
+    """Random search over LightGBM's settings.
+
+    Args:
+        name: of the method.
+        trials: how many settings are tried at most.
+        seconds: after which no trial begins.
+        refit: whether the best ensemble is boosted again on training and validation rows together.
+
+    """
+
+    libraries: ClassVar[tuple[str, ...]] = ("lightgbm", "pandas")
+    refit: bool = False
+
+    def draw(self, draw: np.random.Generator) -> dict[str, Any]:
+        parameters: dict[str, Any] = {
+            "objective": str(draw.choice(["poisson", "tweedie", "regression"])),
+            "learning_rate": _log_uniform(draw, 0.01, 0.2),
+            "num_leaves": round(_log_uniform(draw, 4, 256)),
+            "min_data_in_leaf": round(_log_uniform(draw, 3, 300)),
+            "lambda_l2": _log_uniform(draw, 1e-3, 30.0),
+            "feature_fraction": draw.uniform(0.4, 1.0),
+            "bagging_fraction": draw.uniform(0.5, 1.0),
+            "bagging_freq": 1,
+            "cat_smooth": _log_uniform(draw, 1.0, 200.0),
+        }
+        if parameters["objective"] == "tweedie":
+            parameters["tweedie_variance_power"] = draw.uniform(1.05, 1.95)
+        return parameters
+
+    def boost(self, frames: Frames, data: TableSplit, seed: int, parameters: Mapping[str, Any]) -> Boosted:
+        booster = boost(frames, data, seed, **{"objective": "poisson", **parameters})
+        return Boosted(booster.predict, booster.best_iteration)
+
+    def finish(
+        self, best: Boosted, frames: Frames, data: TableSplit, seed: int, parameters: Mapping[str, Any]
+    ) -> Boosted:
+        if not self.refit:
+            return best
+        again = boost_again(frames, data, seed, best.trees, **{"objective": "poisson", **parameters})
+        return Boosted(again.predict, best.trees)
 
 
-def _log_uniform(draw: "np.random.Generator", low: float, high: float) -> float:
+def _log_uniform(draw: np.random.Generator, low: float, high: float) -> float:
     return float(np.exp(draw.uniform(np.log(low), np.log(high))))
+
+
+def boost_xgboost(frames: Frames, data: TableSplit, seed: int, **parameters: Any) -> Boosted:
+    """XGBoost that stops by the RMSE of the validation rows; targets in units of their mean, where it regularises."""
+    unit = data.y_train.mean()
+    settings = {"objective": "count:poisson", "learning_rate": RATE, **parameters}
+    model = need("xgboost").XGBRegressor(
+        eval_metric="rmse",
+        n_estimators=TREES,
+        early_stopping_rounds=PATIENCE,
+        enable_categorical=True,
+        tree_method="hist",
+        n_jobs=1,
+        random_state=seed,
+        **settings,
+    )
+    model.fit(frames.train, data.y_train / unit, eval_set=[(frames.valid, data.y_valid / unit)], verbose=False)
+    return Boosted(lambda frame: unit * model.predict(frame), int(model.best_iteration) + 1)
 
 
 @dataclass(frozen=True)
 class XGBoost(FrameMethod):
-    """XGBoost with an objective and early stopping; targets in units of their mean, where its regularisation acts."""
+    """XGBoost with an objective and early stopping."""
 
     libraries: ClassVar[tuple[str, ...]] = ("xgboost", "pandas")
     objective: str = "count:poisson"
 
     def learn(self, frames: Frames, data: TableSplit, seed: int) -> tuple[Callable[[Any], Floats], dict[str, Any]]:
-        unit = data.y_train.mean()
-        model = need("xgboost").XGBRegressor(
-            objective=self.objective,
-            eval_metric="rmse",
-            learning_rate=RATE,
-            n_estimators=TREES,
-            early_stopping_rounds=PATIENCE,
-            enable_categorical=True,
-            tree_method="hist",
-            n_jobs=1,
-            random_state=seed,
-        )
-        valid = [(frames.valid, data.y_valid / unit)]
-        model.fit(frames.train, data.y_train / unit, eval_set=valid, verbose=False)
-        return lambda frame: unit * model.predict(frame), {"trees": int(model.best_iteration) + 1}
+        boosted = boost_xgboost(frames, data, seed, objective=self.objective)
+        return boosted.predict, {"trees": boosted.trees}
+
+
+@dataclass(frozen=True)
+class TunedXGBoost(RandomSearch):
+    """Random search over XGBoost's settings."""
+
+    libraries: ClassVar[tuple[str, ...]] = ("xgboost", "pandas")
+
+    def draw(self, draw: np.random.Generator) -> dict[str, Any]:
+        parameters: dict[str, Any] = {
+            "objective": str(draw.choice(["count:poisson", "reg:tweedie", "reg:squarederror"])),
+            "learning_rate": _log_uniform(draw, 0.01, 0.2),
+            "max_depth": round(_log_uniform(draw, 3, 12)),
+            "min_child_weight": _log_uniform(draw, 1e-2, 30.0),
+            "reg_lambda": _log_uniform(draw, 1e-3, 30.0),
+            "subsample": draw.uniform(0.5, 1.0),
+            "colsample_bytree": draw.uniform(0.4, 1.0),
+            # A leaf may move the logarithm of a count by 0.7 at most, which is little on a wide range.
+            "max_delta_step": float(draw.choice([0.7, 3.0, 10.0])),
+        }
+        if parameters["objective"] == "reg:tweedie":
+            parameters["tweedie_variance_power"] = draw.uniform(1.05, 1.95)
+        return parameters
+
+    def boost(self, frames: Frames, data: TableSplit, seed: int, parameters: Mapping[str, Any]) -> Boosted:
+        return boost_xgboost(frames, data, seed, **parameters)
+
+
+def _as_text(frames: Frames) -> Frames:
+    """Categories as CatBoost wants them."""
+    names = frames.categorical
+    return frames.map(lambda frame: frame.assign(**{n: frame[n].astype(object).fillna("missing") for n in names}))
+
+
+def boost_catboost(frames: Frames, data: TableSplit, seed: int, **parameters: Any) -> Boosted:
+    """CatBoost that stops by its own loss of the validation rows; targets in units of their mean.
+
+    Its RMSE would be that of the logarithm of the prediction.
+    """
+    unit = data.y_train.mean()
+    settings = {"loss_function": "Poisson", "learning_rate": RATE, **parameters}
+    model = need("catboost").CatBoostRegressor(
+        iterations=TREES,
+        early_stopping_rounds=PATIENCE,
+        thread_count=1,
+        random_seed=seed,
+        allow_writing_files=False,
+        verbose=False,
+        **settings,
+    )
+    text = [str(name) for name in frames.train.select_dtypes(object).columns]
+    model.fit(frames.train, data.y_train / unit, cat_features=text, eval_set=(frames.valid, data.y_valid / unit))
+    kind = "RawFormulaVal" if settings["loss_function"] == "RMSE" else "Exponent"
+    return Boosted(lambda frame: unit * model.predict(frame, prediction_type=kind), int(model.tree_count_))
 
 
 @dataclass(frozen=True)
 class CatBoost(FrameMethod):
-    """CatBoost with a loss and early stopping by that loss; targets in units of their mean.
-
-    Its RMSE would be that of the logarithm of the prediction, so that it stops by its own loss instead.
-    """
+    """CatBoost with a loss and early stopping by that loss."""
 
     deterministic: ClassVar[bool] = False
     libraries: ClassVar[tuple[str, ...]] = ("catboost", "pandas")
@@ -235,26 +333,35 @@ class CatBoost(FrameMethod):
     loss: str = "Poisson"
 
     def prepare(self, frames: Frames) -> Frames:
-        names = frames.categorical
-        return frames.map(lambda frame: frame.assign(**{n: frame[n].astype(object).fillna("missing") for n in names}))
+        return _as_text(frames)
 
     def learn(self, frames: Frames, data: TableSplit, seed: int) -> tuple[Callable[[Any], Floats], dict[str, Any]]:
-        unit = data.y_train.mean()
-        model = need("catboost").CatBoostRegressor(
-            loss_function=self.loss,
-            learning_rate=RATE,
-            iterations=TREES,
-            early_stopping_rounds=PATIENCE,
-            thread_count=1,
-            random_seed=seed,
-            allow_writing_files=False,
-            verbose=False,
-        )
-        valid = (frames.valid, data.y_valid / unit)
-        text = [str(name) for name in frames.train.select_dtypes(object).columns]
-        model.fit(frames.train, data.y_train / unit, cat_features=text, eval_set=valid)
-        predict = partial(model.predict, prediction_type="Exponent")
-        return lambda frame: unit * predict(frame), {"trees": int(model.tree_count_)}
+        boosted = boost_catboost(frames, data, seed, loss_function=self.loss)
+        return boosted.predict, {"trees": boosted.trees}
+
+
+@dataclass(frozen=True)
+class TunedCatBoost(RandomSearch):
+    """Random search over CatBoost's settings."""
+
+    libraries: ClassVar[tuple[str, ...]] = ("catboost", "pandas")
+
+    def prepare(self, frames: Frames) -> Frames:
+        return _as_text(frames)
+
+    def draw(self, draw: np.random.Generator) -> dict[str, Any]:
+        tweedie = f"Tweedie:variance_power={draw.uniform(1.05, 1.95):.3f}"
+        return {
+            "loss_function": str(draw.choice(["Poisson", tweedie, "RMSE"])),
+            "learning_rate": _log_uniform(draw, 0.02, 0.2),
+            "depth": round(_log_uniform(draw, 3, 9)),
+            "l2_leaf_reg": _log_uniform(draw, 0.3, 30.0),
+            "random_strength": _log_uniform(draw, 0.1, 10.0),
+            "bagging_temperature": draw.uniform(0.0, 1.0),
+        }
+
+    def boost(self, frames: Frames, data: TableSplit, seed: int, parameters: Mapping[str, Any]) -> Boosted:
+        return boost_catboost(frames, data, seed, **parameters)
 
 
 @dataclass(frozen=True)
