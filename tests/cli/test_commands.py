@@ -72,7 +72,7 @@ def test_fit_tells_its_plan_and_saves_a_model_with_its_proof(here, run):
     assert len(report["checks"]) == 2
     assert sum(part["share"] for part in report["mixture"]["parts"]) == pytest.approx(1.0)
     assert "The prediction is a mixture:" in found.out
-    assert {name.rpartition(".")[2] for name in report["curves"]} == {"deviance", "point", "bias"}
+    assert {name.rpartition(".")[2] for name in report["curves"]} == {"deviance", "point", "bias", "nll"}
 
 
 def test_the_certificate_is_of_rows_that_were_held_out(here, run):
@@ -105,7 +105,7 @@ def test_fit_recommends_by_the_target(here, run, target, head):
     assert json.loads(found.out)["head"] == head
 
 
-@pytest.mark.parametrize(("only", "parts"), [("trees", 2), ("network", 0)])
+@pytest.mark.parametrize(("only", "parts"), [("trees", 3), ("network", 0)])
 def test_fit_trains_trees_or_a_network_alone(here, run, only, parts):
     found = run("fit", "orders.csv", *FIT, "--only", only, "--out", "new", "--json")
     mixture = json.loads(found.out)["mixture"]

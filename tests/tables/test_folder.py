@@ -141,7 +141,7 @@ def test_a_streamed_training_is_like_one_in_memory(path):
         y = test["gmv"].to_numpy()
         error = y.std() / y.mean() / np.sqrt(len(y))
         assert PGR(streamed.predict(test).numpy(), y) == pytest.approx(1.0, abs=0.05 + 3 * error)
-    assert [part.name.split()[0] for part in streamed.history.parts] == ["trees", "trees", "network"]
+    assert [part.name.split()[0] for part in streamed.history.parts] == ["trees", "trees", "trees", "network"]
     known = read_table(path).filter(pa.array(np.isfinite(read_table(path)["gmv"].to_numpy())))
     assert streamed.seen_share(known) > 0.8
     assert streamed.seen_share(test) == 0.0

@@ -62,7 +62,7 @@ def mixture(data):
 def train_mixture(data):
     more = {name: np.concatenate([values] * 3) for name, values in data.items()}
     model = trained(more, None, partial(tabm, hidden=(8,), members=2))
-    assert len(model.history.parts) == 3
+    assert len(model.history.parts) == 4
     return model
 
 
