@@ -13,6 +13,8 @@ from transun_paper.board.tables import IDS, NUMBERS, UNSEEN
 
 Report = Mapping[str, Any]
 
+# No error of a model that has learned anything is so large, in units of the mean.
+_DIVERGED = 1e6
 # The folder of the board's reports below that of all reports.
 FOLDER = "board"
 _GROUPS = {
@@ -358,8 +360,14 @@ def _interval(low: float | None, high: float | None) -> str:
 
 
 def _with_error(value: float, error: float, digits: int = 4) -> str:
+    """A number and its standard error; of a method that diverged, in powers of ten.
+
+    >>> _with_error(1.25, 0.1), _with_error(2e20, 8e19)
+    ('1.2500 ± 0.1000', '2e+20 ± 8e+19')
+    """
+    form = f".{digits}f" if abs(value) < _DIVERGED else ".0e"
     # A single seed has no error that anybody knows, and the reference none to itself.
-    return f"{value:.{digits}f} ± {error:.{digits}f}" if error else f"{value:.{digits}f}"
+    return f"{value:{form}} ± {error:{form}}" if error else f"{value:{form}}"
 
 
 def _ratio(log: Report | None) -> str:
