@@ -88,19 +88,34 @@ def test_a_search_without_time_makes_one_trial(split):
     assert TunedLightGBM("t", seconds=1e-9).fit_predict(split, 0).details["trials"] == 1
 
 
-@pytest.mark.parametrize("search", SEARCHES)
-def test_random_settings_have_every_loss_and_a_power_for_tweedie_alone(search):
+@pytest.mark.parametrize(
+    ("search", "losses", "tweedie"),
+    [
+        (TunedLightGBM, {"poisson", "tweedie", "regression"}, "tweedie"),
+        (TunedXGBoost, {"count:poisson", "reg:tweedie", "reg:squarederror"}, "reg:tweedie"),
+    ],
+)
+def test_random_settings_have_every_loss_and_a_power_for_tweedie_alone(search, losses, tweedie):
     draw = np.random.default_rng(0)
-    drawn = [search("t").draw(draw) for _ in range(200)]
-    losses = [str(p.get("objective", p.get("loss_function"))).rpartition(":")[-1] for p in drawn]
-    assert {loss.partition("=")[0] for loss in losses} in (
-        {"poisson", "tweedie", "regression"},
-        {"poisson", "tweedie", "squarederror"},
-        {"Poisson", "variance_power", "RMSE"},
-    )
+    drawn = [search("t").random_settings(draw) for _ in range(200)]
+    assert {p["objective"] for p in drawn} == losses
+    assert all(("tweedie_variance_power" in p) == (p["objective"] == tweedie) for p in drawn)
     powers = [p["tweedie_variance_power"] for p in drawn if "tweedie_variance_power" in p]
-    assert len(powers) == losses.count("tweedie")
     assert all(1.05 <= power <= 1.95 for power in powers)
+
+
+def test_random_settings_of_catboost_name_the_power_in_the_loss():
+    draw = np.random.default_rng(0)
+    losses = {TunedCatBoost("t").random_settings(draw)["loss_function"] for _ in range(200)}
+    powers = [float(loss.partition("=")[2]) for loss in losses - {"Poisson", "RMSE"}]
+    assert {"Poisson", "RMSE"} < losses
+    assert all(1.05 <= power <= 1.95 for power in powers)
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_random_settings_are_plain_values_with_rates_that_people_search(search):
+    draw = np.random.default_rng(0)
+    drawn = [search("t").random_settings(draw) for _ in range(200)]
     assert all(0.01 <= p["learning_rate"] <= 0.2 for p in drawn)
     assert json.loads(json.dumps(drawn)) == drawn
 

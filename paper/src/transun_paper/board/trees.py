@@ -101,7 +101,8 @@ def boost_again(frames: Frames, data: TableSplit, seed: int, trees: int, **param
 
 
 def _lightgbm_settings(seed: int, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    return {"learning_rate": RATE, "metric": "rmse", "num_threads": 1, "seed": seed, "verbosity": -1, **parameters}
+    settings = {"objective": "poisson", "learning_rate": RATE, "metric": "rmse"}
+    return {**settings, "num_threads": 1, "seed": seed, "verbosity": -1, **parameters}
 
 
 @dataclass(frozen=True)
@@ -152,7 +153,13 @@ class Boosted(NamedTuple):
 class RandomSearch(FrameMethod):
     """Random search over a library's settings: the best of `trials` by the RMSE of the validation rows.
 
-    The first trial has the settings of the untuned Poisson booster. No trial begins after `seconds`.
+    The first trial has the settings of the untuned Poisson booster.
+
+    Args:
+        name: of the method.
+        trials: how many settings are tried at most.
+        seconds: after which no trial begins.
+
     """
 
     deterministic: ClassVar[bool] = False
@@ -161,15 +168,15 @@ class RandomSearch(FrameMethod):
     seconds: float = 120.0
 
     @abstractmethod
-    def draw(self, draw: np.random.Generator) -> dict[str, Any]:
+    def random_settings(self, draw: np.random.Generator) -> dict[str, Any]:
         """Settings drawn from the ranges that users of the library search."""
 
     @abstractmethod
-    def boost(self, frames: Frames, data: TableSplit, seed: int, parameters: Mapping[str, Any]) -> Boosted:
+    def boost_with(self, settings: Mapping[str, Any], frames: Frames, data: TableSplit, seed: int) -> Boosted:
         """An ensemble with these settings; none are those of the untuned Poisson booster."""
 
     def finish(
-        self, best: Boosted, frames: Frames, data: TableSplit, seed: int, parameters: Mapping[str, Any]
+        self, best: Boosted, settings: Mapping[str, Any], frames: Frames, data: TableSplit, seed: int
     ) -> Boosted:
         """What is done with the best ensemble in the end."""
         return best
@@ -179,15 +186,15 @@ class RandomSearch(FrameMethod):
         best, least, done = None, np.inf, 0
         chosen: dict[str, Any] = {}
         while done < self.trials and watch.seconds < self.seconds:
-            parameters = self.draw(draw) if done else {}
+            parameters = self.random_settings(draw) if done else {}
             with watch.running():
-                boosted = self.boost(frames, data, seed, parameters)
+                boosted = self.boost_with(parameters, frames, data, seed)
             error = rmse(boosted.predict(frames.valid), data.y_valid)
             if best is None or error < least:
                 best, least, chosen = boosted, error, parameters
             done += 1
         assert best is not None  # there is at least one trial
-        predict = self.finish(best, frames, data, seed, chosen).predict
+        predict = self.finish(best, chosen, frames, data, seed).predict
         return predict, {"trials": done, "trees": best.trees, "chosen": chosen}
 
 
@@ -206,7 +213,7 @@ class TunedLightGBM(RandomSearch):
     libraries: ClassVar[tuple[str, ...]] = ("lightgbm", "pandas")
     refit: bool = False
 
-    def draw(self, draw: np.random.Generator) -> dict[str, Any]:
+    def random_settings(self, draw: np.random.Generator) -> dict[str, Any]:
         parameters: dict[str, Any] = {
             "objective": str(draw.choice(["poisson", "tweedie", "regression"])),
             "learning_rate": _log_uniform(draw, 0.01, 0.2),
@@ -222,16 +229,16 @@ class TunedLightGBM(RandomSearch):
             parameters["tweedie_variance_power"] = draw.uniform(1.05, 1.95)
         return parameters
 
-    def boost(self, frames: Frames, data: TableSplit, seed: int, parameters: Mapping[str, Any]) -> Boosted:
-        booster = boost(frames, data, seed, **{"objective": "poisson", **parameters})
+    def boost_with(self, settings: Mapping[str, Any], frames: Frames, data: TableSplit, seed: int) -> Boosted:
+        booster = boost(frames, data, seed, **settings)
         return Boosted(booster.predict, booster.best_iteration)
 
     def finish(
-        self, best: Boosted, frames: Frames, data: TableSplit, seed: int, parameters: Mapping[str, Any]
+        self, best: Boosted, settings: Mapping[str, Any], frames: Frames, data: TableSplit, seed: int
     ) -> Boosted:
         if not self.refit:
             return best
-        again = boost_again(frames, data, seed, best.trees, **{"objective": "poisson", **parameters})
+        again = boost_again(frames, data, seed, best.trees, **settings)
         return Boosted(again.predict, best.trees)
 
 
@@ -275,7 +282,7 @@ class TunedXGBoost(RandomSearch):
 
     libraries: ClassVar[tuple[str, ...]] = ("xgboost", "pandas")
 
-    def draw(self, draw: np.random.Generator) -> dict[str, Any]:
+    def random_settings(self, draw: np.random.Generator) -> dict[str, Any]:
         parameters: dict[str, Any] = {
             "objective": str(draw.choice(["count:poisson", "reg:tweedie", "reg:squarederror"])),
             "learning_rate": _log_uniform(draw, 0.01, 0.2),
@@ -291,8 +298,8 @@ class TunedXGBoost(RandomSearch):
             parameters["tweedie_variance_power"] = draw.uniform(1.05, 1.95)
         return parameters
 
-    def boost(self, frames: Frames, data: TableSplit, seed: int, parameters: Mapping[str, Any]) -> Boosted:
-        return boost_xgboost(frames, data, seed, **parameters)
+    def boost_with(self, settings: Mapping[str, Any], frames: Frames, data: TableSplit, seed: int) -> Boosted:
+        return boost_xgboost(frames, data, seed, **settings)
 
 
 def _as_text(frames: Frames) -> Frames:
@@ -349,7 +356,7 @@ class TunedCatBoost(RandomSearch):
     def prepare(self, frames: Frames) -> Frames:
         return _as_text(frames)
 
-    def draw(self, draw: np.random.Generator) -> dict[str, Any]:
+    def random_settings(self, draw: np.random.Generator) -> dict[str, Any]:
         tweedie = f"Tweedie:variance_power={draw.uniform(1.05, 1.95):.3f}"
         return {
             "loss_function": str(draw.choice(["Poisson", tweedie, "RMSE"])),
@@ -360,8 +367,8 @@ class TunedCatBoost(RandomSearch):
             "bagging_temperature": draw.uniform(0.0, 1.0),
         }
 
-    def boost(self, frames: Frames, data: TableSplit, seed: int, parameters: Mapping[str, Any]) -> Boosted:
-        return boost_catboost(frames, data, seed, **parameters)
+    def boost_with(self, settings: Mapping[str, Any], frames: Frames, data: TableSplit, seed: int) -> Boosted:
+        return boost_catboost(frames, data, seed, **settings)
 
 
 @dataclass(frozen=True)
