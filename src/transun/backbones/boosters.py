@@ -15,7 +15,7 @@ from transun.backbones.trees import Tree
 from transun.support.extras import need
 from transun.support.progress import Progress
 
-__all__ = ["BoostedRows", "Booster", "Boosting", "BoostingTask", "default_booster"]
+__all__ = ["BoostedRows", "BoostedTrees", "Booster", "Boosting", "BoostingTask", "default_booster"]
 
 Array = NDArray[Any]
 
@@ -86,6 +86,18 @@ class BoostingTask:
 
 
 @dataclass(frozen=True)
+class BoostedTrees:
+    """The ensemble that a library has fitted: one tree for every round of boosting, and amounts (n,) of training rows.
+
+    The amount of a row is the exponential of the sum of its leaves. The library keeps it up to date while it boosts, so
+    that no tree has to be evaluated again.
+    """
+
+    trees: list[Tree]
+    amounts: Array
+
+
+@dataclass(frozen=True)
 class Booster(ABC):
     """A library that fits an ensemble of trees, the sum of whose leaves is the logarithm of an amount."""
 
@@ -98,11 +110,8 @@ class Booster(ABC):
         """The nearest settings that the library can do."""
 
     @abstractmethod
-    def fit(self, task: BoostingTask) -> list[Tree]:
-        """The trees up to the least error of the validation rows.
-
-        There is one tree for every round of boosting, so that their number can be asked for again.
-        """
+    def fit(self, task: BoostingTask) -> BoostedTrees:
+        """The trees up to the least error of the validation rows."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +124,7 @@ class LightGBM(Booster):
     def nearest(self, settings: Boosting) -> Boosting:
         return settings
 
-    def fit(self, task: BoostingTask) -> list[Tree]:
+    def fit(self, task: BoostingTask) -> BoostedTrees:
         rows, valid, codes, settings = task.rows, task.valid, task.codes, task.settings
         lightgbm = need("lightgbm")
         options = {
@@ -154,10 +163,24 @@ class LightGBM(Booster):
                     raise lightgbm.callback.EarlyStopException(best, judged)
 
             booster = lightgbm.train(
-                options, training, settings.most_trees, valid_sets=judging, callbacks=[after_tree, *callbacks]
+                options,
+                training,
+                settings.most_trees,
+                valid_sets=judging,
+                callbacks=[after_tree, *callbacks],
+                keep_training_booster=True,
             )
-        dumped = booster.dump_model(num_iteration=booster.best_iteration or booster.current_iteration())
-        return [_from_lightgbm(tree["tree_structure"]) for tree in dumped["tree_info"]]
+        for _ in range(booster.current_iteration() - (booster.best_iteration or booster.current_iteration())):
+            booster.rollback_one_iter()
+        predictions: list[Array] = []
+
+        def keep(pred: Array, _: Any) -> tuple[str, float, bool]:
+            predictions.append(pred.copy())
+            return "kept", 0.0, False
+
+        booster.eval_train(keep)
+        trees = [_from_lightgbm(tree["tree_structure"]) for tree in booster.dump_model()["tree_info"]]
+        return BoostedTrees(trees, settings.loss.amounts(predictions[0]))
 
 
 def _from_lightgbm(structure: dict[str, Any]) -> Tree:
@@ -192,7 +215,7 @@ class ScikitLearn(Booster):
     def nearest(self, settings: Boosting) -> Boosting:
         return replace(settings, loss=settings.loss.nearest_in_scikit_learn(), linear=False)
 
-    def fit(self, task: BoostingTask) -> list[Tree]:
+    def fit(self, task: BoostingTask) -> BoostedTrees:
         rows, valid, codes, settings = task.rows, task.valid, task.codes, task.settings
         ensemble = need("sklearn.ensemble")
         model = ensemble.HistGradientBoostingRegressor(
@@ -208,21 +231,21 @@ class ScikitLearn(Booster):
             random_state=task.seed,
         )
         deadline = time.perf_counter() + task.seconds
-        best, best_error, trees = 1, math.inf, 0
+        best, best_error, rounds = 1, math.inf, 0
         with (
             Progress("boosting", settings.most_trees, task.progress) as bar,
             need("threadpoolctl").threadpool_limits(task.threads),
         ):
-            while not trees or (
-                trees < settings.most_trees and trees - best < _PATIENCE and time.perf_counter() < deadline
+            while not rounds or (
+                rounds < settings.most_trees and rounds - best < _PATIENCE and time.perf_counter() < deadline
             ):
                 # Each call starts over from the raw rows, and predicts by all trees: so there are few calls.
-                more = settings.most_trees if valid is None else max(trees + _PATIENCE // 2, trees * 5 // 4)
-                before, trees = trees, min(more, settings.most_trees)
-                model.set_params(max_iter=trees).fit(rows.x, rows.y, rows.weight)
-                bar.advance(trees)
+                more = settings.most_trees if valid is None else max(rounds + _PATIENCE // 2, rounds * 5 // 4)
+                before, rounds = rounds, min(more, settings.most_trees)
+                model.set_params(max_iter=rounds).fit(rows.x, rows.y, rows.weight)
+                bar.advance(rounds)
                 if valid is None:
-                    best = trees
+                    best = rounds
                     break
                 errors = _errors(model, valid, before, settings.loss)
                 if min(errors) < best_error:
@@ -233,7 +256,9 @@ class ScikitLearn(Booster):
         order = [*codes, *(column for column in range(rows.x.shape[1]) if column not in codes)]
         values = {column: np.unique(rows.x[:, column]).astype(int) for column in codes}
         first, *others = (_from_scikit_learn(stage[0], order, values) for stage in model._predictors[:best])
-        return [replace(first, values=[start + value for value in first.values]), *others]
+        trees = [replace(first, values=[start + value for value in first.values]), *others]
+        del model._predictors[best:]
+        return BoostedTrees(trees, settings.loss.amounts(model.predict(rows.x)))
 
 
 def _errors(model: Any, valid: BoostedRows, begin: int, loss: BoostingLoss) -> list[float]:

@@ -13,7 +13,7 @@ from transun.backbones.backbone import Inputs
 from transun.backbones.boosters import BoostedRows, Booster, Boosting, BoostingTask, default_booster
 from transun.backbones.boosting_loss import BoostingLoss
 from transun.backbones.embedding import named_columns
-from transun.backbones.trees import Forest, Tree, TreeColumns, Trees, bag_means
+from transun.backbones.trees import MAX_LOG_RATIO, Forest, Tree, TreeColumns, Trees, bag_means
 
 __all__ = ["GrownForest", "TargetRows", "grow"]
 
@@ -58,12 +58,6 @@ class GrownForest:
         """What the trees predict for rows (n,), in units of the target."""
         return self.unit * self.forest(x).squeeze(-1).double()  # type: ignore[no-any-return]
 
-    def balanced(self, rows: TargetRows) -> "GrownForest":
-        """The same trees in the unit that makes the total of these rows right."""
-        weight = torch.ones_like(rows.y) if rows.weight is None else rows.weight
-        predicted = (self.amounts(rows.x) * weight).sum()
-        return replace(self, unit=self.unit * float((rows.y.double() * weight).sum() / predicted))
-
 
 def grow(
     rows: TargetRows,
@@ -72,12 +66,18 @@ def grow(
     settings: Boosting,
     fold: Tensor,
     *,
+    totals: TargetRows | None = None,
     booster: Booster | None = None,
     seed: int = 0,
     seconds: float = math.inf,
     progress: bool | None = None,
 ) -> GrownForest:
-    """Fit trees to rows with y ≥ 0 and a positive mean.
+    """Fit trees to rows with y ≥ 0 and a positive mean, whose total over these rows is then right.
+
+    Neither a deviance of a power other than 1 nor boosting that ends early sees to the total. So the unit of the forest
+    is chosen by what the library predicts for the training rows. There, a row sees means of ids that leave its own fold
+    out. By means that contain their own targets, training rows would be predicted at more than new rows are, and the
+    unit that makes up for it would make the total of new rows too low.
 
     Args:
         rows: training rows, encoded.
@@ -85,6 +85,7 @@ def grow(
         inputs: names the columns.
         settings: loss, size and shrinkage of the trees.
         fold: of each training row (n,), from 0 on: the mean targets of ids that a row sees are those of other folds.
+        totals: the training rows with other targets and weights, whose total is to be right instead.
         booster: the library; None takes LightGBM where it is installed, else scikit-learn.
         seed: of the rows that each tree is fitted to.
         seconds: after which no further tree is begun.
@@ -110,12 +111,22 @@ def grow(
         seconds=seconds,
         progress=progress,
     )
-    named = [columns.rename(tree) for tree in booster.fit(task)]
+    boosted = booster.fit(task)
+    named = [columns.rename(tree) for tree in boosted.trees]
     backbone = inputs.holding(named)
     forest = backbone.forest()
     forest.matrix.load_state_dict(matrix.state_dict())
     forest.plant(named, seen)
-    return GrownForest(backbone, forest, unit)
+    return GrownForest(backbone, forest, _mean_ratio(totals or rows, torch.from_numpy(boosted.amounts)))
+
+
+def _mean_ratio(rows: TargetRows, amounts: Tensor) -> float:
+    """The total of the targets over that of the amounts (n,): the unit that makes both totals equal."""
+    weight = torch.ones_like(rows.y) if rows.weight is None else rows.weight
+    return float(
+        (rows.y.double() * weight).sum()
+        / (amounts.clamp(math.exp(-MAX_LOG_RATIO), math.exp(MAX_LOG_RATIO)) * weight).sum()
+    )
 
 
 @dataclass(frozen=True)

@@ -47,6 +47,10 @@ class BoostingLoss(ABC):
     def errors(self, pred: Array, learned: Array) -> Array:
         """What each row (n,) adds to the error that ends the boosting, for a library's own predictions."""
 
+    @abstractmethod
+    def amounts(self, pred: Array) -> Array:
+        """The exponential of the sum of leaves of each row (n,), for a library's own predictions."""
+
 
 @dataclass(frozen=True)
 class TweedieDeviance(BoostingLoss):
@@ -87,6 +91,9 @@ class TweedieDeviance(BoostingLoss):
     def errors(self, pred: Array, learned: Array) -> Array:
         return pred - learned * np.log(pred) if self.stop_by == "deviance" else (pred - learned) ** 2
 
+    def amounts(self, pred: Array) -> Array:
+        return pred
+
 
 @dataclass(frozen=True)
 class SquaredLogs(BoostingLoss):
@@ -125,3 +132,6 @@ class SquaredLogs(BoostingLoss):
 
     def errors(self, pred: Array, learned: Array) -> Array:
         return (pred - learned) ** 2
+
+    def amounts(self, pred: Array) -> Array:
+        return np.exp(pred)

@@ -12,12 +12,12 @@ from transun.backbones.backbone import Backbone, Inputs
 from transun.backbones.embedding import named_columns
 from transun.support.arguments import listed
 
-__all__ = ["Tree", "Trees"]
+__all__ = ["MAX_LOG_RATIO", "Tree", "Trees"]
 
 # Numbers that one step of the forward pass may hold, few enough for the cache of a processor.
 _PIECE = 1 << 20
-# ln of an amount stays within ±20 of ln of the unit, as in `Poisson`.
-_MAX_LOG_RATIO = 20.0
+MAX_LOG_RATIO = 20.0
+"""ln of an amount stays within this of ln of the unit, as in `Poisson`."""
 
 
 @dataclass(frozen=True)
@@ -208,7 +208,7 @@ class Forest(nn.Module):
 
     def forward(self, batch: Inputs) -> Tensor:
         logs = self._sum_leaves(self.matrix(batch))
-        return logs.clamp(-_MAX_LOG_RATIO, _MAX_LOG_RATIO).exp().unsqueeze(-1)
+        return logs.clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO).exp().unsqueeze(-1)
 
     def plant(self, trees: Sequence[Tree], x: Tensor | None = None) -> None:
         """Fill the buffers with trees.

@@ -355,10 +355,19 @@ class _Search:
             inside, seed = self.rows.fold == number, self.seed + number
             learn, stop = ratios.take(~inside), ratios.take(inside & ~self.rows.decides)
             means = (hashing.uniform(torch.arange(len(learn.y)), seed, "boosting.means") * _FOLDS).long()
-            grown = grow(
-                learn, stop, self.inputs, trees, means, booster=self.booster, seed=seed, progress=self.progress
+            forests.append(
+                grow(
+                    learn,
+                    stop,
+                    self.inputs,
+                    trees,
+                    means,
+                    totals=amounts.take(~inside),
+                    booster=self.booster,
+                    seed=seed,
+                    progress=self.progress,
+                )
             )
-            forests.append(grown.balanced(amounts.take(~inside)))
         factor = _left_out(forests, ratios, self.rows.fold)
         cost = float((ratios.weight * _deviance(ratios.y, factor))[~self.rows.decides].sum())
         return _Trial(cost, power, spread, tuple(forests), factor)

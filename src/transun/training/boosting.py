@@ -68,7 +68,7 @@ def fit_trees(
     """
     fold = (hashing.uniform(torch.arange(len(data.y)), seed, "boosting.means") * _FOLDS).long()
     grown = grow(data, valid, inputs, settings, fold, booster=booster, seed=seed, seconds=seconds, progress=progress)
-    return forest_model(grown.balanced(data), seed)
+    return forest_model(grown, seed)
 
 
 def forest_model(grown: GrownForest, seed: int = 0) -> Model:
