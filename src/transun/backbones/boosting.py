@@ -20,7 +20,7 @@ __all__ = ["GrownForest", "TargetRows", "grow"]
 # Means are multiples of this, in units of the mean target.
 _GRAIN = 2.0**-12
 # Above this many rows a tree takes so long that each has to go further.
-_MANY_ROWS, _HASTE = 200_000, 2.0
+_MANY_ROWS, _HASTE = 100_000, 2.0
 # Ids that are more than this are seen by their means alone where means are seen.
 _MOST_CODES_BESIDE_MEANS = 256
 
