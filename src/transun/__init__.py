@@ -8,6 +8,7 @@ package does not import torch.
 from typing import TYPE_CHECKING
 
 from transun.support.lazy import lazy_names
+from transun.support.waiting import limit_busy_waiting
 
 if TYPE_CHECKING:
     from transun.backbones import *
@@ -128,6 +129,9 @@ __all__ = [
     "total_of",
     "train",
 ]
+
+# Before torch is imported, which reads this setting once.
+limit_busy_waiting()
 
 # Rooms are searched in this order, those with heavy libraries last.
 __getattr__, __dir__ = lazy_names(

@@ -20,9 +20,6 @@ def main() -> None:
 
 def run(commands: typer.Typer) -> None:
     """Run an application; a mistake ends in one line on standard error and exit code 2."""
-    # Threads of torch, which is imported later, sleep while they wait for each other. By default they keep their
-    # processors busy, and a processor that another process uses makes every one of them wait for its turn.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     # Where several processes do the same work, only the first prints the result; an error names its process.
     rank = int(os.environ.get("RANK", "0"))
     if rank:
