@@ -1,7 +1,8 @@
 """The report of a trained model: its assessment on held-out rows, its training, its features and its cost."""
 
 import math
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import transun
@@ -90,7 +91,6 @@ class Mixture:
     error: float
     rows: int
     count: int
-    refitted: bool
 
 
 @dataclass(frozen=True)
@@ -169,9 +169,7 @@ def model_report(
             history.stopped_early,
             history.out_of_time,
         ),
-        mixture=Mixture(
-            tuple(history.parts), history.mixed_error, history.mixed_rows, history.mixtures, history.refitted
-        )
+        mixture=Mixture(tuple(history.parts), history.mixed_error, history.mixed_rows, history.mixtures)
         if history.parts
         else None,
         multicalibration=history.multicalibration,
@@ -261,8 +259,10 @@ def _method(report: ModelReport) -> list[Block]:
     segments = [Paragraph([sentence(report.multicalibration)])] if report.multicalibration else []
     if report.mixture is None:
         return [Paragraph(["Head ", Code(report.head), f": {report.why}."]), *segments]
-    names = {part.name for part in report.mixture.parts if _counts(part)}
-    head = [Paragraph(["Head of the network ", Code(report.head), f": {report.why}."])] if "network" in names else []
+    kinds = {part.kind for part in report.mixture.parts if _counts(part)}
+    head = (
+        [Paragraph([f"The network: {report.why}. Its head is ", Code(report.head), "."])] if "network" in kinds else []
+    )
     return [*_shares(report), *head, *segments]
 
 
@@ -270,17 +270,29 @@ def _shares(report: ModelReport) -> list[Block]:
     """What the model consists of, in a sentence."""
     if report.mixture is None:
         return []
-    parts = [f"{share(part.share, 0)} {part.name}" for part in report.mixture.parts if part.share > 0.0]
-    small = [f"{share(part.small, 0)} {part.name}" for part in report.mixture.parts if part.small > 0.0]
+    large: dict[str, float] = defaultdict(float)
+    small: dict[str, float] = defaultdict(float)
+    for part in report.mixture.parts:
+        large[part.kind] += part.share
+        small[part.kind] += part.small
     dropped = [part.name for part in report.mixture.parts if not _counts(part)]
     left_out = f" The rows had no use for {' and '.join(dropped)}." if dropped else ""
     times = (
         f". {report.mixture.count} mixtures, of folds and of all rows, are averaged" if report.mixture.count > 1 else ""
     )
     how = f"{counted(report.mixture.rows, 'row')} that nothing was trained on decided the shares{times}."
-    how += " Then the trees were boosted again on all rows but those held out." if report.mixture.refitted else ""
-    amounts = f"of large amounts {' and '.join(parts)}, of small ones {' and '.join(small)}"
+    kept = [part for part in report.mixture.parts if part.kind == "trees" and _counts(part)]
+    again = [part.name for part in kept if part.refitted]
+    if again:
+        which = "the trees" if len(again) == len(kept) else " and ".join(again)
+        how += f" Then {which} were boosted again on all rows but those held out."
+    amounts = f"of large amounts {_in_words(large)}, of small ones {_in_words(small)}"
     return [Paragraph([f"The prediction is a mixture: {amounts}. {how}{left_out}"])]
+
+
+def _in_words(shares: Mapping[str, float]) -> str:
+    """What has a share, and how much: 40 % trees and 60 % network."""
+    return " and ".join(f"{share(value, 0)} {kind}" for kind, value in shares.items() if value > 0.0)
 
 
 def _counts(part: Part) -> bool:

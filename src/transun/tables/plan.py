@@ -116,10 +116,9 @@ class Plan:
 
     def parts(self) -> list[str]:
         """What is trained, in lines for a reader."""
-        head = f"head {self.head_text}: {self.why}"
         if self.trees and self.network:
-            return ["boosted trees and a network, mixed as validation rows decide", f"network: {head}"]
-        return ["boosted trees"] if self.trees else [head]
+            return ["boosted trees and a network, mixed as validation rows decide", f"network: {self.why}"]
+        return ["boosted trees"] if self.trees else [f"head {self.head_text}: {self.why}"]
 
     def column_summary(self) -> list[tuple[str, str, str, str, str]]:
         """For each column its name, kind, what it becomes, the share missing, and why; `Features.summary` in cells."""

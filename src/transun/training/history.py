@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, field
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -41,12 +42,15 @@ class Check:
 class Part:
     """One part of a mixture: its share, and its root mean squared error on the rows that decided the shares."""
 
+    kind: Literal["trees", "network"]
     name: str
-    share: float
+    share: float = 0.0
     """Of large amounts, see `Blend`."""
-    small: float
+    small: float = 0.0
     """Its share of small amounts."""
-    error: float
+    error: float = math.nan
+    refitted: bool = False
+    """Whether it was trained again in the end, on training and validation rows together."""
 
 
 @dataclass
@@ -79,8 +83,6 @@ class History:
     mixed_error: float = math.nan
     """The root mean squared error of the mixture on the rows that decided the shares, of which there are:"""
     mixed_rows: int = 0
-    refitted: bool = False
-    """Whether trees were boosted again in the end, on training and validation rows together."""
     multicalibration: str = ""
     """Whether totals of segments were put right, and what rows left out say about it; empty if it was not tried."""
 

@@ -146,7 +146,6 @@ def fit_parts(
     history.valid_rows = 0 if split.given is None else len(split.given)
     history.seconds = time.perf_counter() - began
     history.out_of_time = any(each.out_of_time for each in histories)
-    history.refitted = any(each.refitted for each in histories)
     return mix(mixtures, shares), history
 
 
@@ -224,7 +223,8 @@ def _fit_once(
     budget = math.inf if recipe.budget is None else recipe.budget
     group = current_group()
     models: list[Model] = []
-    names, took, trees_out_of_time = [], [], False
+    parts: list[Part] = []
+    took, trees_out_of_time = [], False
     boost = partial(fit_trees, inputs=inputs, booster=booster, seed=recipe.seed, progress=options.get("progress"))
     ensembles = _ensembles(booster)
 
@@ -238,7 +238,8 @@ def _fit_once(
         seconds = max(0.0, limit - (before - began))
         # Rank 0 boosts on all processors of its machine, and the other ranks wait for the trees.
         models.append(group.from_leader(partial(first_trees, ensemble, seconds)))
-        names.append(f"trees of {ensemble.settings.leaves} leaves, {ensemble.settings.loss.name} ({booster.name})")
+        name = f"trees of {ensemble.settings.leaves} leaves, {ensemble.settings.loss.name} ({booster.name})"
+        parts.append(Part("trees", name))
         took.append(time.perf_counter() - before)
         trees_out_of_time |= time.perf_counter() - began >= limit
     history = History()
@@ -249,7 +250,7 @@ def _fit_once(
         trained_on = (rows if stream is None else stream).to(device)
         history = fit(model, trained_on, recipe, valid=stopping.to(device), **options)
         models.append(balance(model.cpu(), rows, stopping, group=group) if balanced else model.cpu())
-        names.append("network")
+        parts.append(Part("network", "network"))
     history.out_of_time |= trees_out_of_time
     preds = torch.stack([predict(part, deciding).double() for part in models], 1)
     by_squares = [index for index in range(len(models)) if index >= len(ensembles) or ensembles[index].everywhere]
@@ -259,7 +260,10 @@ def _fit_once(
     mixed = by_level(_mean(preds, large), _mean(preds, small), level)
     errors = _root_mean_squares(torch.cat([preds, mixed.unsqueeze(1)], 1), deciding)
     of_small = [weight / sum(small) for weight in small]
-    history.parts = [Part(*part) for part in zip(names, large, of_small, errors, strict=False)]
+    history.parts = [
+        replace(part, share=share, small=share_of_small, error=error)
+        for part, share, share_of_small, error in zip(parts, large, of_small, errors, strict=False)
+    ]
     history.mixed_error = errors[-1]
     kept = [index for index in range(len(models)) if large[index] + small[index] > 0.0]
     if recipe.refit and fold.refit and len(stopping) >= _WORTH_LEARNING * len(rows):
@@ -274,7 +278,7 @@ def _fit_once(
                 if ensemble.correction is not None:
                     again.head = cast(Corrected, models[index].head).replace(inner=again.head)
                 models[index] = again
-                history.refitted = True
+                history.parts[index] = replace(history.parts[index], refitted=True)
     mixture = mix(
         [models[index] for index in kept],
         [large[index] for index in kept],
@@ -330,11 +334,12 @@ def _mean(preds: Tensor, shares: Sequence[float]) -> Tensor:
 def _mean_parts(histories: Sequence[History], shares: Sequence[float]) -> list[Part]:
     """The parts of several mixtures with their mean shares and root mean squared errors."""
     return [
-        Part(
-            same[0].name,
-            sum(share * part.share for share, part in zip(shares, same, strict=True)),
-            sum(share * part.small for share, part in zip(shares, same, strict=True)),
-            _root_mean([part.error for part in same], shares),
+        replace(
+            same[0],
+            share=sum(share * part.share for share, part in zip(shares, same, strict=True)),
+            small=sum(share * part.small for share, part in zip(shares, same, strict=True)),
+            error=_root_mean([part.error for part in same], shares),
+            refitted=any(part.refitted for part in same),
         )
         for same in zip(*(history.parts for history in histories), strict=True)
     ]
