@@ -75,7 +75,8 @@ def train(
         recipe: how to train. `Recipe(budget=10)` takes ten seconds or less.
         only: "trees" or "network" trains that alone.
         valid: validation rows, in place of the recipe's share of the training rows. They end the training and decide
-            the weights of the mean; then the trees learn from them too, unless the recipe has `refit=False`.
+            the weights of the mean; then the trees learn from them too where they tell much, unless the recipe has
+            `refit=False`.
         by: how that share is chosen: `HoldOutRows()`, `HoldOutTime(column)` or `HoldOutGroups(column)`; choose it
             as for the rows that you judge the model by, see `hold_out`.
         base: a trained `Model` without the head's last branches, to start from, such as the `model` of a `TableModel`;

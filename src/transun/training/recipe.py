@@ -55,7 +55,8 @@ class Recipe:
             validation rows as an argument.
         refit: whether the trees beside a network are boosted again on training and validation rows together, with as
             many trees as the validation rows found best. It takes about as long as boosting the first time, and with a
-            budget it is done where time is left. False learns no weight from validation rows.
+            budget it is done where time is left. Where most of the variance is noise, so that these rows tell little,
+            the trees alone are boosted again that order small amounts. False learns no weight from validation rows.
         calibration_share: the share of the rows that no part of the training sees, from which `train` and `transun fit`
             learn a factor that makes totals right in every segment, see `multicalibrate`; 0 learns none. A tenth to a
             fifth is worth it where totals of segments matter more than what the rows would teach the model.

@@ -25,8 +25,8 @@ _GROUPS = {
 _PROTOCOL = (
     "Every method gets the same columns, nothing declared about them, and the same rows: it learns from training rows, "
     "may stop or choose by validation rows, and is measured on test rows that choose nothing. Some learn from "
-    "validation rows too, once nothing is left to choose: the default, whose trees do, and methods whose name ends in "
-    "refit. Each runs on one thread. A method with randomness is run with several seeds."
+    "validation rows too, once nothing is left to choose: the default, whose trees do where these rows tell them much, "
+    "and methods whose name ends in refit. Each runs on one thread. A method with randomness is run with several seeds."
 )
 _LEGEND = (
     "Ratios are of NRMSE; ± is one standard error, of test rows (delete-a-group jackknife over 20 blocks, paired) and "
