@@ -46,7 +46,7 @@ class GrownForest:
     Args:
         trees: the backbone, with room for them.
         forest: the stage that holds them; its amounts are in units of `unit`.
-        unit: the mean target of the rows that they were fitted to.
+        unit: of these amounts, in units of the target; it makes the total of the training rows right.
 
     """
 
@@ -124,10 +124,8 @@ def grow(
 def _mean_ratio(rows: TargetRows, amounts: Tensor) -> float:
     """The total of the targets over that of the amounts (n,): the unit that makes both totals equal."""
     weight = torch.ones_like(rows.y) if rows.weight is None else rows.weight
-    return float(
-        (rows.y.double() * weight).sum()
-        / (amounts.clamp(math.exp(-MAX_LOG_RATIO), math.exp(MAX_LOG_RATIO)) * weight).sum()
-    )
+    amounts = amounts.clamp(math.exp(-MAX_LOG_RATIO), math.exp(MAX_LOG_RATIO))  # as the forest does
+    return float((rows.y.double() * weight).sum() / (amounts * weight).sum())
 
 
 @dataclass(frozen=True)
