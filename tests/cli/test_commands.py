@@ -36,7 +36,8 @@ COMMANDS = {
     "export": export.export,
     "info": info.info,
 }
-FIT = ("--target", "gmv", "--exclude", "refunded", "--exclude", "predicted", "--exclude", "order", "--epochs", 2)
+COLUMNS = ("--target", "gmv", "--exclude", "refunded", "--exclude", "predicted", "--exclude", "order")
+FIT = (*COLUMNS, "--epochs", 2)
 
 
 def example(name):
@@ -107,7 +108,7 @@ def test_fit_recommends_by_the_target(here, run, target, head):
 
 @pytest.mark.parametrize(("only", "parts"), [("trees", 3), ("network", 0)])
 def test_fit_trains_trees_or_a_network_alone(here, run, only, parts):
-    found = run("fit", "orders.csv", *FIT, "--only", only, "--out", "new", "--json")
+    found = run("fit", "orders.csv", *COLUMNS, "--budget", 2, "--only", only, "--out", "new", "--json")
     mixture = json.loads(found.out)["mixture"]
     assert len(mixture["parts"] if mixture else []) == parts
     assert run("predict", "new", "orders.csv", "--out", "p.csv").out.startswith("1,500 predictions")
@@ -115,8 +116,24 @@ def test_fit_trains_trees_or_a_network_alone(here, run, only, parts):
 
 def test_only_is_trees_or_network(here, run):
     assert "not 'forest'" in run("fit", "orders.csv", *FIT, "--only", "forest", code=2).err
-    both = run("fit", "orders.csv", *FIT, "--only", "trees", "--head", "LogSUN()", code=2)
+    both = run("fit", "orders.csv", *COLUMNS, "--only", "trees", "--head", "LogSUN()", code=2)
     assert "trees have a loss of their own" in both.err
+
+
+@pytest.mark.parametrize("option", [("--rate", 0.1), ("--epochs", 50), ("--no-balance",)], ids=lambda each: each[0])
+def test_settings_of_the_network_are_refused_for_trees_alone(here, run, option):
+    name = option[0].replace("--no-", "--")
+    refused = run("fit", "orders.csv", *COLUMNS, *option, "--only", "trees", code=2)
+    assert f"{name} is for networks, and --only trees trains none; leave it out" in refused.err
+
+
+def test_fit_says_why_there_are_no_trees(here, run):
+    """A tenth of 100 training rows is too few to choose anything by."""
+    lines = (here / "orders.csv").read_text().splitlines()[:126]
+    (here / "few.csv").write_text("\n".join(lines))
+    found = run("fit", "few.csv", *FIT, "--out", "new")
+    assert "No trees were boosted beside the network: trees need 200 training rows" in found.out
+    assert json.loads((here / "new" / "report.json").read_text())["mixture"] is None
 
 
 def test_a_target_without_skewness_needs_no_transform(here, run):

@@ -1,6 +1,5 @@
 """`transun debias`."""
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -27,6 +26,7 @@ from transun.cli.options import (
     TestShare,
     ValidShare,
     Weight,
+    refuse_options,
 )
 from transun.cli.sources import load_trained
 from transun.models.description import is_saved_model
@@ -116,7 +116,7 @@ def debias(
 
         if data is None:
             raise ValueError(f"{source} is a model: give the rows to learn its bias from, too")
-        _refuse(context, _OF_TABLES, "is for tables: the model knows its columns already")
+        refuse_options(context, _OF_TABLES, "is for tables: the model knows its columns already")
         recipe = make_recipe(
             rate=rate,
             monitor=monitor,
@@ -134,7 +134,7 @@ def debias(
         debiasing = ModelDebiasing(source, recipe, split, by or [], out or Path("debiased"))
         debiasing.run(data, stream, resume, as_json, progress)
         return
-    _refuse(context, _OF_MODELS, "is for models: a correction of a table has nothing to train")
+    refuse_options(context, _OF_MODELS, "is for models: a correction of a table has nothing to train")
     if data is not None:
         load_trained(source)  # which says what is wrong with the folder
     if target is None or pred is None:
@@ -147,11 +147,3 @@ def debias(
 
     names = ColumnNames(target, pred, weight, tuple(by or ()), exposure)
     debias_table(source, names, method, seed, out or Path("corrected.parquet"), as_json, progress)
-
-
-def _refuse(context: typer.Context, names: Iterable[str], why: str) -> None:
-    """Raise a `ValueError` that says why if one of these options was given, since it would be ignored."""
-    for name in names:
-        source = context.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
-            raise ValueError(f"--{name.replace('_', '-')} {why}; leave it out")

@@ -31,6 +31,7 @@ from transun.cli.options import (
     Unit,
     ValidShare,
     Weight,
+    refuse_options,
 )
 from transun.cli.options import Out as Folder
 from transun.cli.output import print_table
@@ -45,8 +46,13 @@ if TYPE_CHECKING:
     from transun.tables.plan import Plan
 
 
+# The options of the network, which trees do not take.
+_OF_NETWORKS = ("epochs", "batch_size", "rate", "patience", "finish", "monitor", "device", "engine", "balance")
+
+
 @app.command()
 def fit(
+    context: typer.Context,
     data: Data,
     target: Annotated[str, typer.Option("--target", help="Column to predict.")],
     weight: Weight = None,
@@ -135,6 +141,8 @@ def fit(
     if head is not None:
         parse_head(head)
     alone = parse_only(only)
+    if alone == "trees":
+        refuse_options(context, _OF_NETWORKS, "is for networks, and --only trees trains none")
     split = Split(parse_hold_out(holdout or "rows"), test_share, valid_share, seed, calibration_share)
     excluded = given_names(*(exclude or ()), *split.rule.useless)
     columns = _Columns(target, weight, exposure, excluded, by or [])

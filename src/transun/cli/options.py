@@ -1,5 +1,6 @@
 """Options that several commands share."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -34,6 +35,7 @@ __all__ = [
     "TestShare",
     "ValidShare",
     "Weight",
+    "refuse_options",
 ]
 
 Out = Annotated[Path, typer.Option("--out", help="Folder for the results.", file_okay=False)]
@@ -96,12 +98,14 @@ Require = Annotated[
     list[str] | None,
     typer.Option("--require", help='Condition on metrics, such as "abs(stre) <= 0.02"; exit with 1 where it breaks.'),
 ]
-Epochs = Annotated[int, typer.Option("--epochs", min=1, help="Passes over the rows, at most.")]
+Epochs = Annotated[int, typer.Option("--epochs", min=1, help="Passes of the network over the rows, at most.")]
 BatchSize = Annotated[
     int | None,
-    typer.Option("--batch-size", min=1, help="Rows per step; by default a 32nd of the rows, from 16 to 256."),
+    typer.Option(
+        "--batch-size", min=1, help="Rows per step of the network; by default a 32nd of the rows, from 16 to 256."
+    ),
 ]
-Rate = Annotated[float, typer.Option("--rate", help="Learning rate.")]
+Rate = Annotated[float, typer.Option("--rate", help="Learning rate of the network.")]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of the splits, the initial weights and the order of rows.")]
 ValidShare = Annotated[float, typer.Option("--valid-share", help="Share of training rows that are validation rows.")]
 CalibrationShare = Annotated[
@@ -126,7 +130,9 @@ Holdout = Annotated[
 ]
 Patience = Annotated[
     int,
-    typer.Option("--patience", min=1, help="Checks of the validation rows without improvement before training stops."),
+    typer.Option(
+        "--patience", min=1, help="Checks of the validation rows without improvement before the network stops."
+    ),
 ]
 Finish = Annotated[
     int,
@@ -141,9 +147,14 @@ Budget = Annotated[
     typer.Option("--budget", help="Seconds of training, at most; the result then depends on the speed of the machine."),
 ]
 Monitor = Annotated[
-    str, typer.Option("--monitor", help="Metric of the validation rows that early stopping compares weights by.")
+    str,
+    typer.Option(
+        "--monitor", help="Metric of the validation rows that early stopping compares weights of the network by."
+    ),
 ]
-Device = Annotated[str | None, typer.Option("--device", help='Where to train, such as "cuda"; by default the CPU.')]
+Device = Annotated[
+    str | None, typer.Option("--device", help='Where to train the network, such as "cuda"; by default the CPU.')
+]
 Engine = Annotated[
     str, typer.Option("--engine", help="How losses are computed: Eager() or, on a GPU, Compiled('bfloat16').")
 ]
@@ -155,3 +166,11 @@ Stream = Annotated[
     ),
 ]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue a training that was interrupted.")]
+
+
+def refuse_options(context: typer.Context, names: Iterable[str], why: str) -> None:
+    """Raise a `ValueError` that says why if one of these options was given, since it would be ignored."""
+    for name in names:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            raise ValueError(f"--{name.replace('_', '-')} {why}; leave it out")

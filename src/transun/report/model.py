@@ -106,6 +106,7 @@ class ModelReport:
         hold_out: how they were chosen.
         checks: metrics of the validation rows along training.
         mixture: the parts of the model, where it has several.
+        no_trees: why a network was trained alone although trees were wanted beside it.
         multicalibration: whether totals of segments were put right; empty if it was not tried.
         unit: of the target, for the reader.
 
@@ -128,6 +129,7 @@ class ModelReport:
     assessment: ModelAssessment
     cost: Cost
     mixture: Mixture | None = None
+    no_trees: str = ""
     multicalibration: str = ""
     unit: str = ""
 
@@ -172,6 +174,7 @@ def model_report(
         mixture=Mixture(tuple(history.parts), history.mixed_error, history.mixed_rows, history.mixtures)
         if history.parts
         else None,
+        no_trees=history.no_trees,
         multicalibration=history.multicalibration,
         unit=unit,
     )
@@ -258,7 +261,7 @@ def _covered(covered: Sequence[Covered]) -> list[Block]:
 def _method(report: ModelReport) -> list[Block]:
     segments = [Paragraph([sentence(report.multicalibration)])] if report.multicalibration else []
     if report.mixture is None:
-        return [Paragraph(["Head ", Code(report.head), f": {report.why}."]), *segments]
+        return [*_shares(report), Paragraph(["Head ", Code(report.head), f": {report.why}."]), *segments]
     kinds = {part.kind for part in report.mixture.parts if _counts(part)}
     head = (
         [Paragraph([f"The network: {report.why}. Its head is ", Code(report.head), "."])] if "network" in kinds else []
@@ -267,9 +270,9 @@ def _method(report: ModelReport) -> list[Block]:
 
 
 def _shares(report: ModelReport) -> list[Block]:
-    """What the model consists of, in a sentence."""
+    """What the model consists of, in a sentence, unless it is what was asked for."""
     if report.mixture is None:
-        return []
+        return [Paragraph([f"No trees were boosted beside the network: {report.no_trees}."])] if report.no_trees else []
     large: dict[str, float] = defaultdict(float)
     small: dict[str, float] = defaultdict(float)
     for part in report.mixture.parts:

@@ -78,6 +78,8 @@ class History:
     """What each of them sent to the others in its training steps and checks."""
     parts: list[Part] = field(default_factory=list)
     """The parts of a mixture, empty where one network was trained."""
+    no_trees: str = ""
+    """Why a network was trained alone although trees were wanted beside it; empty otherwise."""
     mixtures: int = 1
     """How many mixtures were trained, of folds and of all rows, and averaged."""
     mixed_error: float = math.nan

@@ -76,6 +76,7 @@ def fit_with_validation(
             rows, valid = rows.to(recipe.device), None if valid is None else valid.to(recipe.device)
             stream = None if stream is None else stream.to(recipe.device)
         history = fit(model, rows if stream is None else stream, recipe, valid=valid, **options)
+        history.no_trees = "" if trees is None else obstacle or ""
         if balanced:
             model = balance(model, rows, valid, group=current_group())
     return model if recipe.device is None else model.cpu(), history
