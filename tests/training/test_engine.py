@@ -3,15 +3,15 @@
 import pytest
 import torch
 
-from transun.backbones import DIN
-from transun.data import OrderLog, OrderStream
+from transun.backbones import DIN, EmbeddingMLP
+from transun.data import Dataset, OrderLog, OrderStream
 from transun.heads import LogMSE, LogSUN
 from transun.models.network import Model
 from transun.training import engine
 from transun.training.engine import Compiled, Eager
 from transun.training.loop import fit
 from transun.training.optimisers import SGD, RowWise
-from transun.training.recipe import plain_recipe
+from transun.training.recipe import Recipe, plain_recipe
 
 LOG = OrderLog(orders=4 * 64 + 40, users=900, items=2000, history=3)
 DATA = LOG.dataset()
@@ -118,6 +118,14 @@ def test_a_failing_compiler_is_named(compile_by):
     compile_by(broken)
     with pytest.raises(RuntimeError, match=r"cannot be compiled here \(no compiler on this machine\).* Eager\(\)"):
         trained(Compiled())
+
+
+def test_weights_that_do_not_learn_have_no_gradient_to_compare(compile_by):
+    compile_by(lambda function, **_: function)
+    model = Model(EmbeddingMLP(numeric=("a",), hidden=(4,)), LogSUN())
+    data = Dataset({"a": torch.rand(100)}, torch.arange(100.0))
+    history = fit(model, data, Recipe(epochs=1, finish=1, engine=Compiled(), batch_size=50), valid=data)
+    assert history.finish_kept is not None
 
 
 @pytest.mark.parametrize("build", [Eager, Compiled])

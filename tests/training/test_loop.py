@@ -1,9 +1,10 @@
 import math
+import signal
 
 import pytest
 import torch
 
-from transun.backbones import Constant, EmbeddingMLP
+from transun.backbones import Constant, Custom, EmbeddingMLP
 from transun.data import Dataset, OrderLog
 from transun.heads import GTS, MSE, Blend, LogMSE, LogSUN, Poisson, Scaled
 from transun.metrics import PGR, RMSE, STRE, XAUC, Meter
@@ -249,6 +250,61 @@ def test_interrupting_leaves_a_usable_model():
         fit(model, DATA, plain_recipe(averaging=EMA(0.9)), on_step=stop)
     assert not model.training
     assert predict(model, VALID).isfinite().all()
+
+
+class CtrlC(torch.nn.Module):
+    """A layer in the midst of a step at which Ctrl-C comes, once or twice."""
+
+    def __init__(self, passes: int = -1, times: int = 0) -> None:
+        super().__init__()
+        self.passes, self.times = passes, times
+
+    def forward(self, x):
+        self.passes -= self.training
+        for _ in range(self.times if self.passes == 0 else 0):
+            signal.raise_signal(signal.SIGINT)
+        return x
+
+
+@pytest.fixture
+def python_raises_at_ctrl_c():
+    """Processes of pytest-xdist ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    assert signal.signal(signal.SIGINT, before) is signal.default_int_handler
+
+
+@pytest.mark.usefixtures("python_raises_at_ctrl_c")
+@pytest.mark.parametrize("passes", [1, 23, 75])
+def test_ctrl_c_waits_for_the_end_of_the_step(tmp_path, passes):
+    """In the middle of a step dropout has drawn already; weights and averages may have moved."""
+
+    def train(layer, path=None):
+        layers = torch.nn.Sequential(torch.nn.Linear(2, 4), torch.nn.Dropout(0.5), layer, torch.nn.Linear(4, 1))
+        data = Dataset(torch.rand(200, 2, generator=torch.Generator().manual_seed(0)), torch.arange(200.0))
+        with torch.random.fork_rng():
+            torch.manual_seed(1)
+            for module in layers:
+                if isinstance(module, torch.nn.Linear):
+                    module.reset_parameters()
+        model = Model(Custom(lambda: layers, out_features=1), MSE())
+        fit(model, data, plain_recipe(epochs=3, batch_size=8, averaging=EMA(0.9)), resume=path)
+        return weights(model)
+
+    path = tmp_path / "state.pt"
+    with pytest.raises(KeyboardInterrupt):
+        train(CtrlC(passes, times=1), path)
+    assert torch.equal(train(CtrlC(), path), train(CtrlC()))
+
+
+@pytest.mark.usefixtures("python_raises_at_ctrl_c")
+def test_a_second_ctrl_c_stops_at_once_and_saves_nothing_half_done(tmp_path):
+    layers = torch.nn.Sequential(torch.nn.Linear(2, 1), CtrlC(5, times=2))
+    model = Model(Custom(lambda: layers, out_features=1), MSE())
+    data = Dataset(torch.rand(80, 2), torch.arange(80.0))
+    with pytest.raises(KeyboardInterrupt):
+        fit(model, data, plain_recipe(batch_size=8), resume=tmp_path / "state.pt")
+    assert not (tmp_path / "state.pt").exists()
 
 
 PLANS = [Adam(), RowWise(0.05)]

@@ -169,7 +169,11 @@ def _compare_gradients(
     Torch 2.11 compiled a layer of ours into one whose gradients were all zero, without a word: only the last layer of
     the network learned. Rounding and dropout move a norm by far less than the factor of two that is allowed.
     """
-    weights = {name: weight for name, weight in model.named_parameters() if weight.numel() <= _COMPARED}
+    weights = {
+        name: weight
+        for name, weight in model.named_parameters()
+        if weight.requires_grad and weight.numel() <= _COMPARED
+    }
     buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
     norms = []
     for forward in (compiled, eager):

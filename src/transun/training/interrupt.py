@@ -1,30 +1,27 @@
-"""Ctrl-C among ranks: it is noted, and all ranks stop after the same step."""
+"""Ctrl-C in a training: it is noted, and the training stops after the step that it came in."""
 
 import signal
 import threading
 from types import FrameType
 from typing import Any, Self
 
-from transun.support.group import Group
-
 __all__ = ["Interrupt"]
 
 
 class Interrupt:
-    """Inside the `with` block, Ctrl-C on a rank sets `pending` instead of raising `KeyboardInterrupt` at once.
+    """Inside the `with` block, Ctrl-C sets `pending` instead of raising `KeyboardInterrupt` at once.
 
-    A rank that stopped in the middle of a step would leave the others waiting for it. After every step the ranks ask
-    each other and stop together, with weights that belong to one step. A second Ctrl-C raises at once. A process that
-    is alone waits for nobody, and there nothing changes; nor does it in a thread, which no signal reaches.
-
-    Args:
-        group: the ranks.
-
+    In the middle of a step, weights, averages and random numbers belong to no step: a training that went on from them
+    would end elsewhere. Among ranks, one that stopped there would leave the others waiting for it. So the training
+    stops after the step; ranks ask each other. A second Ctrl-C raises at once and sets `torn`: nothing is to be saved
+    then. In a thread, which no signal reaches, nothing changes.
     """
 
-    def __init__(self, group: Group) -> None:
-        self.pending = False
-        self._watches = group.size > 1 and threading.current_thread() is threading.main_thread()
+    def __init__(self) -> None:
+        self.pending, self.torn = False, False
+        in_main_thread = threading.current_thread() is threading.main_thread()
+        # Whoever has a handler of its own, or ignores Ctrl-C, keeps it.
+        self._watches = in_main_thread and signal.getsignal(signal.SIGINT) is signal.default_int_handler
         self._before: Any = None
 
     def __enter__(self) -> Self:
@@ -32,11 +29,14 @@ class Interrupt:
             self._before = signal.signal(signal.SIGINT, self._note)
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
         if self._watches:
             signal.signal(signal.SIGINT, self._before)
+        if self.pending and error is None:
+            raise KeyboardInterrupt  # it came after the last step
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         if self.pending:
+            self.torn = True
             raise KeyboardInterrupt
         self.pending = True

@@ -105,7 +105,9 @@ def fit(
         model.prepare(data.targets().double(), base, None if base is None else some_rows(data, recipe.seed))
     group.copy_from_leader(_copied(model))
     history = History(train_rows=len(data), valid_rows=0 if valid is None else len(valid), ranks=group.size)
-    key = f"{dumps(replace(recipe, budget=None))}, {_data_key(data) if resume else ''}"
+    key = dumps(replace(recipe, budget=None))
+    if resume:
+        key = ", ".join([key, *(_data_key(rows) for rows in (data, valid) if rows is not None)])
     files = [ResumeFile(resume, key)]
     run = _Run(model, data, recipe, valid, group, history, on_step, tracker, progress)
     model.train()
@@ -157,12 +159,11 @@ class _Run:
             early_stopping.start_from(history.best)
         device = next(model.parameters()).device
         sent_before, began = group.bytes_sent, time.perf_counter()
-        deadline = began + (math.inf if recipe.budget is None else recipe.budget - history.seconds)
         with (
             limited_threads(batch_size * model.backbone.members),
             torch.random.fork_rng(devices=_devices(device)),
             Progress(self.title, total, self.progress if group.leads else False) as bar,
-            Interrupt(group) as interrupt,
+            Interrupt() as interrupt,
             spanning(model, group) as span,
         ):
             # The same on all ranks: what is drawn for a row does not depend on the rank that has it.
@@ -173,6 +174,13 @@ class _Run:
             train_step = TrainStep(optimiser_step, average, loss, recipe.clip, span)
             state = TrainingState(model, optimiser_step, average, early_stopping, losses, group)
             done = resume_file.restore(state)
+            past = history.seconds
+            deadline = began + (math.inf if recipe.budget is None else recipe.budget - past)
+
+            def save() -> None:
+                history.seconds = past + time.perf_counter() - began
+                resume_file.save(state, done)
+
             history.stopped_early = early_stopping is not None and early_stopping.should_stop
 
             def check_if_due() -> None:
@@ -209,16 +217,17 @@ class _Run:
                     )
                     check_if_due()
                     if save_is_due:
-                        resume_file.save(state, done)
+                        save()
                     if self.on_step is not None:
                         self.on_step(to_step(first + step, epoch, rate, terms))
                     if interrupted:
                         raise KeyboardInterrupt
                 losses.flush()
                 if recipe.finish:
-                    resume_file.save(state, done)
+                    save()
             except KeyboardInterrupt:
-                resume_file.save(state, done)
+                if not interrupt.torn:
+                    save()
                 raise
             finally:
                 self.last = first + done
@@ -226,7 +235,7 @@ class _Run:
                     average.swap()
                 if early_stopping is not None:
                     early_stopping.restore()
-                history.seconds += time.perf_counter() - began
+                history.seconds = past + time.perf_counter() - began
                 history.bytes_sent += group.bytes_sent - sent_before
                 model.eval()
 
@@ -300,11 +309,13 @@ class TrainStep:
 
 
 def _data_key(data: BatchSource) -> str:
-    """A text that other rows or other columns change: their number, all targets, and the first rows."""
+    """A text that other rows or other columns change: their number, all targets, and the first rows and weights."""
     first = next(iter(data.batches(1024)), None)  # a rank may have no rows of its own
     x: Inputs = {} if first is None else first.x
     columns = x if isinstance(x, Mapping) else {"x": x}
     digest = hashlib.sha256(data.targets().cpu().contiguous().numpy().tobytes())
+    if first is not None and first.weight is not None:
+        digest.update(b"weight" + first.weight.cpu().contiguous().numpy().tobytes())
     for name, column in columns.items():
         digest.update(name.encode() + column.cpu().contiguous().numpy().tobytes())
     return f"{len(data)} rows, checksum {digest.hexdigest()[:16]}"
