@@ -5,6 +5,7 @@ import polars as pl
 import pytest
 import torch
 
+from transun.backbones import Constant, Trees
 from transun.data import Features, Id, OrderLog, Standardised
 from transun.heads import Gamma, LogMSE
 from transun.metrics import NRMSE, PGR
@@ -84,6 +85,31 @@ def test_update_keeps_old_vectors_and_learns_new_ids():
     assert unmoved.features.ids["item"] > trained.features.ids["item"]
     learned = trained.update(tomorrow, RECIPE)
     assert learned.evaluate(tomorrow, [NRMSE])["NRMSE"] < unmoved.evaluate(tomorrow, [NRMSE])["NRMSE"]
+
+
+def test_update_leaves_trees_as_they_are():
+    pytest.importorskip("sklearn")
+    trained = train(TRAIN, "gmv", recipe=replace(RECIPE, budget=5.0))
+    trees = [index for index, part in enumerate(trained.model.network.backbones) if isinstance(part, Trees)]
+    assert trees
+    with pytest.warns(UserWarning, match="trees of this model stay as they are"):
+        learned = trained.update(TEST.assign(gmv=10.0 * TEST["gmv"]), RECIPE)
+    rows = trained.dataset(TEST)
+    before, after = trained.model.eval().raw(rows.x), learned.model.eval().raw(rows.x)
+    for index, (old, new) in enumerate(zip(before, after, strict=True)):
+        assert torch.equal(old, new) == (index in trees)
+
+
+def test_a_model_of_trees_alone_cannot_be_updated():
+    pytest.importorskip("sklearn")
+    trained = train(TRAIN, "gmv", only="trees", recipe=Recipe(budget=2.0))
+    with pytest.raises(ValueError, match="consists of trees alone"):
+        trained.update(TEST)
+
+
+def test_a_base_is_no_start_of_trees():
+    with pytest.raises(ValueError, match="a base is the start of a network"):
+        train(TRAIN, "gmv", only="trees", base=Model(Constant(), LogMSE()).prepare(torch.ones(3)))
 
 
 def test_weights_and_validation():

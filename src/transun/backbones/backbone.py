@@ -43,6 +43,10 @@ class Backbone(Protocol):
         """The backbone that supplies branch `index` of a head: this one, unless it consists of several."""
         return self
 
+    def set_up_output(self, output: nn.Module) -> nn.Module:
+        """The new output layer of a branch, after a look at it: one over final features is kept from learning."""
+        return output
+
     def numbers_without_gradient(self, stages: nn.Sequential) -> int:
         """How many numbers its stages have learned otherwise than by gradients, so that they are no parameters."""
         return 0
@@ -131,6 +135,9 @@ class Custom:
 
     def of_branch(self, index: int) -> Backbone:
         return self
+
+    def set_up_output(self, output: nn.Module) -> nn.Module:
+        return output
 
     def numbers_without_gradient(self, stages: nn.Sequential) -> int:
         return 0

@@ -110,6 +110,10 @@ class Trees(Backbone):
     def stages(self) -> list[Callable[[], nn.Module]]:
         return [self.forest]
 
+    def set_up_output(self, output: nn.Module) -> nn.Module:
+        # The one feature is the amount already. A gradient would find another line through the amounts of some rows.
+        return output.requires_grad_(False)
+
     def numbers_without_gradient(self, stages: nn.Sequential) -> int:
         return sum(cast(Forest, forest).learned_numbers() for forest in stages)
 

@@ -50,7 +50,7 @@ class Network(nn.Module):
         # Branch by branch, so that the first one draws the same weights under every head.
         for route, part in zip(self.routes, parts, strict=True):
             self.stacks.append(nn.Sequential(*(build() for build in part.stages()[route.shared :])))
-            self.outputs.append(_output(part.out_features, route.width, part.members))
+            self.outputs.append(part.set_up_output(_output(part.out_features, route.width, part.members)))
         stages = [stage for stack, _ in self._parts() for stage in stack]
         if len({id(stage) for stage in stages}) < len(stages):
             raise ValueError("a backbone's builder returned the same module twice; each call must build a fresh one")

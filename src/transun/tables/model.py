@@ -217,9 +217,14 @@ class TableModel:
     ) -> "TableModel":
         """Continue training with the rows of another day: new ids get vectors of their own, old ones keep theirs.
 
-        Only the network learns. Trees stay as they are, about which there is a warning.
+        Only the network learns. Trees stay as they are, about which there is a warning; a model of trees alone cannot
+        be updated.
         """
         require_recipe(recipe)
+        if not any(parameter.requires_grad for parameter in self.model.parameters()):
+            raise ValueError(
+                "this model consists of trees alone, which stay as they are: train anew on old and new rows"
+            )
         if self.model.network.numbers_without_gradient():
             warnings.warn(
                 "the trees of this model stay as they are, and only its network learns from these rows, so that "

@@ -104,6 +104,8 @@ def train(
     if base is not None:
         require_base(base)
     exclude = listed("exclude", exclude)
+    if base is not None and only == "trees":
+        raise ValueError("a base is the start of a network: leave out `base`, or `only`")
     only = "network" if base else only
     options = FitOptions(base=base, resume=resume, tracker=tracker, progress=progress)
     if is_streamed(source, stream):
