@@ -147,6 +147,20 @@ def test_every_row_of_a_fold_is_left_out_once() -> None:
             assert deciding is (stopping if valid is None else valid)
 
 
+@pytest.mark.parametrize("alone", ["target", "weight"])
+def test_folds_of_which_one_has_all_there_is_to_learn_are_none(alone: str) -> None:
+    """One row pays, or one of those that count; whoever leaves it out has nothing to learn."""
+    pytest.importorskip("sklearn")
+    paying, one = torch.arange(1_000) % 2 * 1.0, (torch.arange(1_000) == 77) * 1.0
+    data = Dataset({"a": torch.rand(1_000)}, one if alone == "target" else paying)
+    if alone == "weight":
+        data = Dataset(data.x, data.y, one)
+    split = RowSplit.of(data, rows(200, 1), Recipe())
+    assert [fold.votes for fold in _folds(split, seed=0)] == [1]
+    _, history = fit_parts(None, split, Trees(numeric=("a",)), Recipe(), progress=False)
+    assert history.mixtures == 1
+
+
 def test_a_budget_ends_the_training() -> None:
     pytest.importorskip("sklearn")
     split = RowSplit.of(rows(800, 0), rows(400, 1), Recipe())

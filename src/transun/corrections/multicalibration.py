@@ -324,7 +324,10 @@ class _DividedRows:
         total = float(before[chosen].sum())
         of_units = torch.zeros(int(self.unit.max()) + 1, dtype=torch.float64)
         of_units.index_add_(0, self.unit[chosen], (after - before)[chosen])
-        return Change(float(of_units.sum()) / total, float(of_units.square().sum().sqrt()) / total)
+        sums = float(of_units.sum()), float(of_units.square().sum().sqrt())
+        if total == 0.0:  # predictions without an error: any other has infinitely more
+            return Change(math.inf if sums[0] > 0.0 else 0.0, 0.0)
+        return Change(sums[0] / total, sums[1] / total)
 
 
 @dataclass(frozen=True, kw_only=True)

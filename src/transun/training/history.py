@@ -83,8 +83,9 @@ class History:
     mixtures: int = 1
     """How many mixtures were trained, of folds and of all rows, and averaged."""
     mixed_error: float = math.nan
-    """The root mean squared error of the mixture on the rows that decided the shares, of which there are:"""
+    """The root mean squared error of the mixture on the rows that decided the shares; the root mean over several."""
     mixed_rows: int = 0
+    """How many rows decided the shares."""
     multicalibration: str = ""
     """Whether totals of segments were put right, and what rows left out say about it; empty if it was not tried."""
 

@@ -16,7 +16,7 @@ from transun.models.mixture import mix
 from transun.models.network import Model
 from transun.training.history import History, Part
 from transun.training.loop import FitOptions
-from transun.training.mixture import Fold, train_mixture
+from transun.training.mixture import Fold, mean_target, train_mixture
 from transun.training.recipe import Recipe
 from transun.training.resume import fold_file
 from transun.training.row_split import RowSplit
@@ -37,7 +37,7 @@ def why_no_trees(split: RowSplit) -> str | None:
         return f"trees need {_FEWEST_ROWS} training rows and {_FEWEST_VALID} validation rows"
     if bool((rows.y < 0.0).any()) or bool((valid.y < 0.0).any()):
         return "trees are for targets that are not negative"
-    if not float(rows.y.double().mean()) > 0.0:
+    if not mean_target(rows) > 0.0:
         return "all targets are zero"
     return None
 
@@ -119,8 +119,7 @@ def fit_parts(
     # Without validation rows of their own, folds let every row decide once; given rows decide for all mixtures.
     every_row = len(folds) > 1 and split.given is None
     history.mixed_rows = len(split.data if every_row else folds[-1].deciding)
-    history.train_rows = len(split.data if stream is None else stream)
-    history.valid_rows = 0 if split.given is None else len(split.given)
+    history.train_rows, history.valid_rows = len(folds[-1].rows if stream is None else stream), len(folds[-1].stopping)
     history.seconds = time.perf_counter() - began
     history.out_of_time = any(each.out_of_time for each in histories)
     return mix(mixtures, shares), history
@@ -132,6 +131,11 @@ def _folds(split: RowSplit, seed: int) -> list[Fold]:
     if count < _FEWEST_FOLDS:
         return [Fold.whole(split)]
     fold = (hashing.uniform(torch.arange(len(data)), seed, "mixing.folds") * count).long()
+    weight = torch.ones_like(data.y) if data.weight is None else data.weight
+    of_fold = torch.zeros(count, dtype=torch.float64)
+    amounts, weights = (of_fold.index_add(0, fold, each.double()) for each in (data.y * weight, weight))
+    if not bool(((amounts.sum() - amounts > 0.0) & (weights > 0.0)).all()):
+        return [Fold.whole(split)]  # the other rows of some fold would have nothing to learn, or it nothing to stop by
     parts = []
     for number in range(count):
         rows, left_out = (data.take(chosen.nonzero().squeeze(-1)) for chosen in (fold != number, fold == number))

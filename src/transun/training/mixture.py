@@ -28,7 +28,7 @@ from transun.training.recipe import Recipe
 from transun.training.row_split import RowSplit
 from transun.training.shares import choose_shares, choose_small_weights, weighted_mean
 
-__all__ = ["Fold", "train_mixture"]
+__all__ = ["Fold", "mean_target", "train_mixture"]
 
 # The share of the seconds that trees may take; the network, which gains more from time, gets the rest.
 _TREES_SHARE = 0.4
@@ -163,7 +163,7 @@ class _MixtureTraining:
 
     def weigh(self) -> tuple[_Weights, float]:
         """What each part counts for, and the root mean squared error of the mixture, on the deciding rows."""
-        deciding, level = self.fold.deciding, _mean_target(self.fold.rows)
+        deciding, level = self.fold.deciding, mean_target(self.fold.rows)
         preds = torch.stack([predict(model, deciding).double() for model in self.models], 1)
         # One rank decides for all: another processor could round a share to zero that is not zero here.
         large, small = self._group.from_leader(partial(self._choose, preds, level))
@@ -229,7 +229,8 @@ def _ensembles(booster: Booster) -> list[_Ensemble]:
     return list(found.values())
 
 
-def _mean_target(rows: Dataset) -> float:
+def mean_target(rows: Dataset) -> float:
+    """The weighted mean target; NaN where every weight is zero."""
     weight = torch.ones_like(rows.y) if rows.weight is None else rows.weight
     return float((rows.y.double() * weight.double()).sum() / weight.double().sum())
 
@@ -244,7 +245,7 @@ def _tell_much(preds: Tensor, rows: Dataset) -> bool:
     """
     y, weight = rows.y.double(), torch.ones_like(rows.y) if rows.weight is None else rows.weight
     errors = preds - y
-    squares, variance = ((weight * each**2).sum() for each in (errors, y - _mean_target(rows)))
+    squares, variance = ((weight * each**2).sum() for each in (errors, y - mean_target(rows)))
     little_noise = squares <= (1.0 - _LITTLE_NOISE) * variance
     surprise = (weight * errors).sum().abs() > _SURPRISE * (weight * errors).square().sum().sqrt()
     return bool(little_noise | surprise)

@@ -56,7 +56,8 @@ class Recipe:
         refit: whether the trees beside a network are boosted again on training and validation rows together, with as
             many trees as the validation rows found best. It takes about as long as boosting the first time, and with a
             budget it is done where time is left. Where most of the variance is noise, so that these rows tell little,
-            the trees alone are boosted again that order small amounts. False learns no weight from validation rows.
+            only the trees that order small amounts are boosted again. False leaves validation rows to stop trainings
+            and to choose weights; the folds of a small table learn from them all the same.
         calibration_share: the share of the rows that no part of the training sees, from which `train` and `transun fit`
             learn a factor that makes totals right in every segment, see `multicalibrate`; 0 learns none. A tenth to a
             fifth is worth it where totals of segments matter more than what the rows would teach the model.
@@ -107,8 +108,8 @@ class Recipe:
         for name, count in (*counts, ("batch_size", self.batch_size), ("patience", self.patience)):
             if count is not None and not (isinstance(count, Integral) and count >= 1):
                 raise ValueError(f"Recipe needs a whole number {name} >= 1, got {count!r}")
-        if self.finish < 0:
-            raise ValueError(f"Recipe needs finish >= 0 epochs, got {self.finish}")
+        if not (isinstance(self.finish, Integral) and self.finish >= 0):
+            raise ValueError(f"Recipe needs a whole number of epochs finish >= 0, got {self.finish!r}")
         if self.budget is not None and not self.budget > 0.0:
             raise ValueError(f"Recipe needs a budget > 0 seconds, got {self.budget}")
         if self.clip is not None and not self.clip > 0.0:

@@ -39,7 +39,8 @@ def fit_with_validation(
     of them and the model, see `fit_parts`.
 
     Args:
-        model: trained in place, and on the CPU afterwards if the recipe names a device; None wants trees alone.
+        model: trained in place, unless trees are mixed with copies of it, and on the CPU afterwards if the recipe names
+            a device; None wants trees alone.
         data: all rows.
         recipe: how to train.
         valid: validation rows in place of a share of `data`.
