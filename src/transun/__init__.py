@@ -8,7 +8,7 @@ package does not import torch.
 from typing import TYPE_CHECKING
 
 from transun.support.lazy import lazy_names
-from transun.support.waiting import limit_busy_waiting
+from transun.support.processors import limit_busy_waiting
 
 if TYPE_CHECKING:
     from transun.backbones import *

@@ -9,7 +9,7 @@ from transun.heads import MSE
 from transun.models.network import Model
 from transun.training.loop import fit
 from transun.training.recipe import Recipe
-from transun.training.threads import processor_quota, threads_for
+from transun.training.threads import threads_for
 
 
 @pytest.mark.parametrize(
@@ -26,24 +26,6 @@ from transun.training.threads import processor_quota, threads_for
 )
 def test_small_steps_get_one_thread_and_large_ones_what_the_container_may_use(rows, available, quota, threads):
     assert threads_for(rows, available, quota) == threads
-
-
-@pytest.mark.parametrize(
-    ("files", "quota"),
-    [
-        ({"cpu.max": "50000 100000\n"}, 0.5),
-        ({"cpu.max": "max 100000\n"}, None),
-        ({"cpu/cpu.cfs_quota_us": "300000\n", "cpu/cpu.cfs_period_us": "100000\n"}, 3.0),
-        ({"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}, None),
-        ({"cpu.max": "nonsense"}, None),
-        ({}, None),
-    ],
-)
-def test_the_quota_is_that_of_the_control_group(tmp_path, files, quota):
-    for name, text in files.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text)
-    assert processor_quota(tmp_path) == quota
 
 
 @pytest.mark.parametrize(("chosen", "during"), [(None, 1), ("2", 2)])

@@ -14,7 +14,7 @@ from transun.backbones.boosters import BoostedRows, Booster, Boosting, BoostingT
 from transun.backbones.boosting_loss import BoostingLoss
 from transun.backbones.embedding import named_columns
 from transun.backbones.trees import MAX_LOG_RATIO, Forest, Tree, TreeColumns, Trees, bag_means
-from transun.support.waiting import threads_for_boosting
+from transun.support.processors import threads_for_boosting
 
 __all__ = ["GrownForest", "TargetRows", "grow"]
 

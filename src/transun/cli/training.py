@@ -78,9 +78,10 @@ def resume_file(out: Path, resume: bool) -> Path:
     from transun.training.resume import interrupted_files
 
     path = out / "training.pt"
-    if interrupted_files(path) and not (resume or restarted()):
+    left = interrupted_files(path)
+    if left and not (resume or restarted()):
         raise ValueError(
-            f"{path} is of an interrupted training: add --resume to continue it, or remove the file to start over"
+            f"{left[0]} is of an interrupted training: add --resume to continue it, or remove the file to start over"
         )
     return path
 

@@ -9,16 +9,16 @@ import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import torch
 
-__all__ = ["limited_threads", "processor_quota", "threads_for"]
+from transun.support.processors import processor_quota
+
+__all__ = ["limited_threads", "threads_for"]
 
 # From this many rows a step, a second thread saves more than the wait for it costs. Measured with AutoSUN on layers of
 # 128 and 128: a step of 512 rows takes 18 ms with one thread and 23 ms with two, one of 1,024 rows 38 and 26 ms.
 _ROWS = 1024
-_CGROUPS = Path("/sys/fs/cgroup")
 
 
 def threads_for(rows: int, available: int, quota: float | None = None) -> int:
@@ -39,25 +39,6 @@ def threads_for(rows: int, available: int, quota: float | None = None) -> int:
     if rows < _ROWS:
         return 1
     return available if quota is None else max(1, min(available, math.floor(quota)))
-
-
-def processor_quota(cgroups: Path = _CGROUPS) -> float | None:
-    """The processors that this container may use, such as 0.5; None without a limit, and where the system has none.
-
-    Linux keeps it as microseconds of processor time in each period: in `cpu.max`, or in two files of the first version
-    of control groups.
-    """
-    try:
-        if (cgroups / "cpu.max").is_file():
-            quota, period = (cgroups / "cpu.max").read_text().split()
-        else:
-            quota, period = (
-                (cgroups / "cpu" / f"cpu.cfs_{name}_us").read_text().strip() for name in ("quota", "period")
-            )
-        share = float(quota) / float(period)
-    except (OSError, ValueError, ZeroDivisionError):  # "max" is no limit
-        return None
-    return share if share > 0.0 else None  # -1 is no limit
 
 
 @contextmanager

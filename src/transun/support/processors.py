@@ -1,4 +1,4 @@
-"""How long threads of OpenMP wait for each other in a loop before they sleep.
+"""Processors that others use too: how many there are for this process, and how its threads wait for each other.
 
 torch and LightGBM give every operation to all threads and wait for the last of them. GNU's OpenMP waits in a loop, for
 milliseconds, which costs nothing as long as every thread has a processor of its own. Where other processes use the
@@ -8,16 +8,19 @@ take a second there too, and are as fast as before where the processors are free
 another setting asks for, a whole training takes half as long again there.
 """
 
+import math
 import os
 import sys
+from pathlib import Path
 
-__all__ = ["busy_waiting_is_limited", "limit_busy_waiting", "threads_for_boosting"]
+__all__ = ["busy_waiting_is_limited", "limit_busy_waiting", "processor_quota", "threads_for_boosting"]
 
 # The settings of GNU's OpenMP that decide about the loop; somebody who has set one of them has decided already.
 _SETTINGS = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")
 # Libraries that bring OpenMP with them, which reads its settings when it is loaded.
 _LOADS_OPENMP = ("torch", "lightgbm")
 _TURNS = "1000"
+_CGROUPS = Path("/sys/fs/cgroup")
 
 
 def limit_busy_waiting() -> None:
@@ -31,14 +34,39 @@ def busy_waiting_is_limited() -> bool:
     return sys.platform != "linux" or any(name in os.environ for name in _SETTINGS)
 
 
+def processor_quota(cgroups: Path = _CGROUPS) -> float | None:
+    """The processors that this container may use, such as 0.5; None without a limit, and where the system has none.
+
+    Linux keeps it as microseconds of processor time in each period: in `cpu.max`, or in two files of the first version
+    of control groups.
+    """
+    try:
+        if (cgroups / "cpu.max").is_file():
+            quota, period = (cgroups / "cpu.max").read_text().split()
+        else:
+            quota, period = (
+                (cgroups / "cpu" / f"cpu.cfs_{name}_us").read_text().strip() for name in ("quota", "period")
+            )
+        share = float(quota) / float(period)
+    except (OSError, ValueError, ZeroDivisionError):  # "max" is no limit
+        return None
+    return share if share > 0.0 else None  # -1 is no limit
+
+
 def threads_for_boosting(available: int) -> int:
     """The threads that trees are boosted with; with another number the trees are the same but for rounding.
 
-    Where torch was imported before transun, waiting is not limited, and a second thread could cost a hundred times what
-    it saves. There is one thread then, unless OMP_NUM_THREADS says how many.
+    OMP_NUM_THREADS says how many, where it is set. Where torch was imported before transun, waiting is not limited, a
+    second thread could cost a hundred times what it saves, and there is one thread. Otherwise there are as many as the
+    container may use.
 
     Args:
         available: threads that torch would use.
 
     """
-    return available if busy_waiting_is_limited() or os.environ.get("OMP_NUM_THREADS") else 1
+    if os.environ.get("OMP_NUM_THREADS"):
+        return available
+    if not busy_waiting_is_limited():
+        return 1
+    quota = processor_quota()
+    return available if quota is None else max(1, min(available, math.floor(quota)))

@@ -1,4 +1,4 @@
-"""Threads that wait for each other go to sleep soon, unless somebody decided otherwise or it is too late to say so."""
+"""Processors are shared: threads sleep soon while they wait, and are no more than the container may use."""
 
 import os
 import subprocess
@@ -6,7 +6,8 @@ import sys
 
 import pytest
 
-from transun.support.waiting import threads_for_boosting
+from transun.support import processors
+from transun.support.processors import processor_quota, threads_for_boosting
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="GNU's OpenMP is that of Linux")
 
@@ -45,4 +46,31 @@ def test_without_a_limit_trees_are_boosted_by_one_thread(monkeypatch, environmen
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
+    monkeypatch.setattr(processors, "processor_quota", lambda: None)
     assert threads_for_boosting(4) == threads
+
+
+@pytest.mark.parametrize(("quota", "threads"), [(0.5, 1), (2.5, 2), (8.0, 4)])
+def test_trees_are_boosted_by_as_many_threads_as_the_container_may_use(monkeypatch, quota, threads):
+    monkeypatch.setenv("GOMP_SPINCOUNT", "1000")
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr(processors, "processor_quota", lambda: quota)
+    assert threads_for_boosting(4) == threads
+
+
+@pytest.mark.parametrize(
+    ("files", "quota"),
+    [
+        ({"cpu.max": "50000 100000\n"}, 0.5),
+        ({"cpu.max": "max 100000\n"}, None),
+        ({"cpu/cpu.cfs_quota_us": "300000\n", "cpu/cpu.cfs_period_us": "100000\n"}, 3.0),
+        ({"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}, None),
+        ({"cpu.max": "nonsense"}, None),
+        ({}, None),
+    ],
+)
+def test_the_quota_is_that_of_the_control_group(tmp_path, files, quota):
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert processor_quota(tmp_path) == quota
