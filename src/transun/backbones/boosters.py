@@ -70,7 +70,7 @@ class BoostingTask:
         settings: loss, size and shrinkage of the trees.
         seed: of the rows that each tree is fitted to.
         threads: to compute with.
-        seconds: after which no further tree is begun.
+        seconds: after which no further tree is begun. scikit-learn looks at the clock between groups of trees.
         progress: show a progress bar; None shows it on a terminal.
 
     """
