@@ -152,10 +152,10 @@ def test_folds_of_which_one_has_all_there_is_to_learn_are_none(alone: str) -> No
     """One row pays, or one of those that count; whoever leaves it out has nothing to learn."""
     pytest.importorskip("sklearn")
     paying, one = torch.arange(1_000) % 2 * 1.0, (torch.arange(1_000) == 77) * 1.0
-    data = Dataset({"a": torch.rand(1_000)}, one if alone == "target" else paying)
+    data, valid = Dataset({"a": torch.rand(1_000)}, one if alone == "target" else paying), rows(200, 1)
     if alone == "weight":
-        data = Dataset(data.x, data.y, one)
-    split = RowSplit.of(data, rows(200, 1), Recipe())
+        data, valid = Dataset(data.x, data.y, one), Dataset(valid.x, valid.y, torch.ones(200))
+    split = RowSplit.of(data, valid, Recipe())
     assert [fold.votes for fold in _folds(split, seed=0)] == [1]
     _, history = fit_parts(None, split, Trees(numeric=("a",)), Recipe(), progress=False)
     assert history.mixtures == 1

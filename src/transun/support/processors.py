@@ -8,10 +8,12 @@ take a second there too, and are as fast as before where the processors are free
 another setting asks for, a whole training takes half as long again there.
 """
 
-import math
 import os
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = ["busy_waiting_is_limited", "limit_busy_waiting", "processor_quota", "threads_for_boosting"]
 
@@ -20,7 +22,7 @@ _SETTINGS = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")
 # Libraries that bring OpenMP with them, which reads its settings when it is loaded.
 _LOADS_OPENMP = ("torch", "lightgbm")
 _TURNS = "1000"
-_CGROUPS = Path("/sys/fs/cgroup")
+_CGROUPS = "/sys/fs/cgroup"
 
 
 def limit_busy_waiting() -> None:
@@ -34,18 +36,21 @@ def busy_waiting_is_limited() -> bool:
     return sys.platform != "linux" or any(name in os.environ for name in _SETTINGS)
 
 
-def processor_quota(cgroups: Path = _CGROUPS) -> float | None:
+def processor_quota(cgroups: "str | Path" = _CGROUPS) -> float | None:
     """The processors that this container may use, such as 0.5; None without a limit, and where the system has none.
 
     Linux keeps it as microseconds of processor time in each period: in `cpu.max`, or in two files of the first version
     of control groups.
     """
+    from pathlib import Path  # not with `import transun`, which is to be quick
+
+    folder = Path(cgroups)
     try:
-        if (cgroups / "cpu.max").is_file():
-            quota, period = (cgroups / "cpu.max").read_text().split()
+        if (folder / "cpu.max").is_file():
+            quota, period = (folder / "cpu.max").read_text().split()
         else:
             quota, period = (
-                (cgroups / "cpu" / f"cpu.cfs_{name}_us").read_text().strip() for name in ("quota", "period")
+                (folder / "cpu" / f"cpu.cfs_{name}_us").read_text().strip() for name in ("quota", "period")
             )
         share = float(quota) / float(period)
     except (OSError, ValueError, ZeroDivisionError):  # "max" is no limit
@@ -69,4 +74,4 @@ def threads_for_boosting(available: int) -> int:
     if not busy_waiting_is_limited():
         return 1
     quota = processor_quota()
-    return available if quota is None else max(1, min(available, math.floor(quota)))
+    return available if quota is None else max(1, min(available, int(quota)))
