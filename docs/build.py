@@ -121,7 +121,7 @@ def board_block() -> str:
     return (
         f"The error (NRMSE) of `train` is {_ratio(default)} of that of {report['reference']}, the geometric mean over "
         f"the board's tables with numbers; the best of {len(rivals)} rivals, {rival['method']}, has {_ratio(rival)}. "
-        "The trees of `train` learn from validation rows too where these tell much, once they have nothing to choose; "
+        "Once validation rows have nothing left to choose, the trees of `train` learn from them too if they tell much; "
         f"{report['reference']} that does so has {_ratio(refit)}. `train` is best on {default['first']} tables and has "
         f"{wrong} wrong total{'s' * (wrong != 1)}, for {default['seconds']:.0f} seconds a table on one thread. {held} "
         "claims about it hold ([page](paper/reports/board/tables.md))."

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["busy_waiting_is_limited", "limit_busy_waiting", "processor_quota", "threads_for_boosting"]
+__all__ = ["limit_busy_waiting", "processor_quota", "threads_for_boosting"]
 
 # The settings of GNU's OpenMP that decide about the loop; somebody who has set one of them has decided already.
 _SETTINGS = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")
@@ -27,11 +27,11 @@ _CGROUPS = "/sys/fs/cgroup"
 
 def limit_busy_waiting() -> None:
     """Let threads sleep after a thousand turns, unless somebody decided otherwise or OpenMP is loaded already."""
-    if not busy_waiting_is_limited() and not any(name in sys.modules for name in _LOADS_OPENMP):
+    if not _waiting_is_limited() and not any(name in sys.modules for name in _LOADS_OPENMP):
         os.environ["GOMP_SPINCOUNT"] = _TURNS
 
 
-def busy_waiting_is_limited() -> bool:
+def _waiting_is_limited() -> bool:
     """Whether a second thread costs little where the processors are busy; other systems have another OpenMP."""
     return sys.platform != "linux" or any(name in os.environ for name in _SETTINGS)
 
@@ -71,7 +71,7 @@ def threads_for_boosting(available: int) -> int:
     """
     if os.environ.get("OMP_NUM_THREADS"):
         return available
-    if not busy_waiting_is_limited():
+    if not _waiting_is_limited():
         return 1
     quota = processor_quota()
     return available if quota is None else max(1, min(available, int(quota)))

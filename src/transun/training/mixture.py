@@ -73,12 +73,13 @@ _ENSEMBLES = (
 
 
 class _Weights(NamedTuple):
-    """What the deciding rows say: weights of all parts, and what the mixture predicts for these rows."""
+    """What the deciding rows say: weights of all parts, what the mixture predicts for these rows, and its error."""
 
     large: list[float]
     small: list[float]
     level: float
     preds: Tensor
+    error: float
 
     @property
     def kept(self) -> list[int]:
@@ -101,10 +102,10 @@ def train_mixture(
     out_of_time = training.boost(1.0 if model is None else _TREES_SHARE)
     history = History() if model is None else training.train_network(model, balanced, stream, **options)
     history.out_of_time |= out_of_time
-    weights, history.mixed_error = training.weigh()
+    weights = training.weigh()
     if recipe.refit and fold.refit:
         training.boost_again(weights)
-    history.parts = training.parts
+    history.parts, history.mixed_error = training.parts, weights.error
     return training.mixture(weights), history
 
 
@@ -161,29 +162,29 @@ class _MixtureTraining:
         self.parts.append(Part("network", "network"))
         return history
 
-    def weigh(self) -> tuple[_Weights, float]:
-        """What each part counts for, and the root mean squared error of the mixture, on the deciding rows."""
+    def weigh(self) -> _Weights:
+        """Decide what each part counts for."""
         deciding, level = self.fold.deciding, mean_target(self.fold.rows)
         preds = torch.stack([predict(model, deciding).double() for model in self.models], 1)
         # One rank decides for all: another processor could round a share to zero that is not zero here.
         large, small = self._group.from_leader(partial(self._choose, preds, level))
         mixed = by_level(weighted_mean(preds, large), weighted_mean(preds, small), level)
-        *errors, mixed_error = _root_mean_squares(torch.cat([preds, mixed.unsqueeze(1)], 1), deciding)
+        *errors, error = _root_mean_squares(torch.cat([preds, mixed.unsqueeze(1)], 1), deciding)
         self.parts = [
-            replace(part, share=share, small=weight / sum(small), error=error)
-            for part, share, weight, error in zip(self.parts, large, small, errors, strict=True)
+            replace(part, share=share, small=weight / sum(small), error=own)
+            for part, share, weight, own in zip(self.parts, large, small, errors, strict=True)
         ]
-        return _Weights(large, small, level, mixed), mixed_error
+        return _Weights(large, small, level, mixed, error)
 
     def boost_again(self, weights: _Weights) -> None:
         """Boost as many trees on training and validation rows together, where these tell much and time is left."""
         rows, stopping = self.fold.rows, self.fold.stopping
         if len(stopping) < _WORTH_LEARNING * len(rows):
             return
-        together, new = rows.joined(stopping), _tell_much(weights.preds, self.fold.deciding)
+        together, tell_much = rows.joined(stopping), _tell_much(weights.preds, self.fold.deciding)
         for index, ensemble in enumerate(self.ensembles):
             in_time = self._seconds[index] <= self._budget - self._elapsed()
-            worth = in_time and (new or not ensemble.everywhere)
+            worth = in_time and (tell_much or not ensemble.everywhere)
             if index in weights.kept and self._group.from_leader(partial(bool, worth)):  # one clock decides for all
                 before = self.models[index]
                 as_many = replace(ensemble.settings, most_trees=cast(Trees, before.backbone).trees)
